@@ -46,7 +46,7 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.store import usage_rows as accounts
 from gridbridge.state.database import StateFile
@@ -73,7 +73,7 @@ clusters = {"alpha": cluster, "beta": replace(cluster, accounting=path)}
 policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 database = StateFile.open(f"sqlite:///{folder}/state.db")
 clock = Clock()
-views = PublishedViews(policy, clock, f"{folder}/published")
+views = TransferStatePublisher(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
 records = RemoteUsageService(policy=policy, database=database, views=views, clock=clock)
 records.load()
@@ -95,7 +95,8 @@ ours = []
 for job in range(count + 1, count + new + 1):
     add(job)
     ours.append(read_on()[0])
-    assert accounts.read_task_accounts(f"{folder}/published", job, 0).records[0].job_id == job
+    usage = accounts.read_published_task_usage(f"{folder}/published", job, 0)
+    assert usage.records[0].job_id == job
 theirs = [qacct(count + new) for _ in range(runs)]
 size = os.stat(path).st_size
 print(json.dumps({"first_s": first_s, "ours": ours, "qacct": theirs, "bytes": size}))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -18,7 +18,7 @@ def campaign(
     is_idempotent: bool = False,
 ) -> Campaign:
     """Return one that goes on; it has no number yet where none is given."""
-    wishes = {name: AtCluster(exec_file="run") for name in clusters}
+    wishes = {name: JdlClusterSettings(exec_file="run") for name in clusters}
     return Campaign(
         number=number,
         uid=1000,

@@ -14,7 +14,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import wrapper_claim
-from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, write_wrapper_script
+from gridbridge.batch.wrapper_script import (
+    ShellStartMode,
+    WrapperScriptValues,
+    write_wrapper_script,
+)
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
@@ -54,11 +58,11 @@ def by_file() -> tuple[float, float]:
 
 def _wrapped(folder: Path, of: str) -> float:
     (folder / "out").unlink(missing_ok=True)
-    job = WrappedJob(
+    job = WrapperScriptValues(
         transfer="gb.alpha.1.0.1",
         spool=str(folder),
         name="1",
-        start=JobStartMode.BINARY_NO_SHELL,
+        start=ShellStartMode.BINARY_NO_SHELL,
         shell=SHELL,
         login=False,
         arguments=("/bin/date", "+%s.%N"),
@@ -76,7 +80,7 @@ def _wrapped(folder: Path, of: str) -> float:
 def _claimed(of: str, spool: str) -> str:
     """Write the key of a claim, and return what claims the job."""
     wrapper_claim.write_claim_key(of, spool, os.getuid())
-    return wrapper_claim.claim_script(of, "file", spool, os.getuid())
+    return wrapper_claim.remote_job_claim_lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

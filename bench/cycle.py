@@ -12,12 +12,12 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatio,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, sized(1_000_000, 100_000)
 ENDED, EVENTS, USERS = 5000, 100, 20
@@ -119,7 +119,9 @@ def _campaign(number: int, names: list[str], waiting: int) -> Campaign:
         tasks=2 * waiting,
         ended=waiting,
         digest="",
-        jdl=Jdl(name="bench", clusters={name: AtCluster(exec_file="run") for name in names}),
+        jdl=Jdl(
+            name="bench", clusters={name: JdlClusterSettings(exec_file="run") for name in names}
+        ),
     )
 
 
@@ -128,7 +130,7 @@ def _array(campaign: int, names: list[str], cluster: str) -> CampaignArray:
         campaign=campaign,
         number=names.index(cluster) + 1,
         cluster=cluster,
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=20,
         job_id=campaign,
         intended_at=NOW,
@@ -142,7 +144,7 @@ def _attempt(n: int) -> TaskAttempt:
         attempt=1,
         array=n % CLUSTERS + 1,
         place=1,
-        outcome=TaskOutcome.SUCCESS if n % 10 else TaskOutcome.PREEMPTED,
+        outcome=TaskAttemptOutcome.SUCCESS if n % 10 else TaskAttemptOutcome.PREEMPTED,
         wallclock_s=60,
     )
 

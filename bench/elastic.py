@@ -108,16 +108,24 @@ def read_bare(folder: Path) -> int:
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import cell_observer, round_decision
-    from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-    from gridbridge.model.settings import QueueDefaults
+    from gridbridge.model.elastic.balance_sections import (
+        BalanceSection,
+        DemandPolicySection,
+        NodePoolSection,
+    )
+    from gridbridge.model.settings import DefaultRequestsOfQueue
 
     pools = {
-        "small": PoolSection(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),
-        "large": PoolSection(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
+        "small": NodePoolSection(
+            slots=4, resources=DefaultRequestsOfQueue(h_vmem="16G"), price=1, limit=5000
+        ),
+        "large": NodePoolSection(
+            slots=64, resources=DefaultRequestsOfQueue(h_vmem="256G"), price=20
+        ),
     }
     seen = cell_observer.load_saved_situation(str(folder))
     found = round_decision.decide_balance_plan(
-        seen, BalanceSection(max_nodes=100_000), DemandSection(), pools
+        seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools
     )
     assert found.add, found.verdict
     return found.figures.tasks // TASKS

@@ -30,12 +30,12 @@ from gridbridge.elastic.simulation.synthetic_workload import (
     WorkloadDistribution,
     generate_synthetic_workload,
 )
-from gridbridge.model.elastic.balance_sections import DemandSection
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
     ReplayNodeTerms,
     ReplayOutcome,
-    ReplayRules,
-    ReplayTask,
 )
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
@@ -44,35 +44,37 @@ TASKS_A_DAY = 1000.0
 MONTH_DAYS, MOST_MONTH_S = sized(30.0, 1.0), 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
 MOST_OFF = 0.02  # of cost and of wait
-BY_HOUR = DemandSection(billing_s=3600.0)
-FRUGAL = DemandSection(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
+BY_HOUR = DemandPolicySection(billing_s=3600.0)
+FRUGAL = DemandPolicySection(
+    wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0
+)
 WAYS = {
-    "always-on": (ReplayRules.ALWAYS_ON, DemandSection()),
-    "starcluster": (ReplayRules.STARCLUSTER, DemandSection()),
-    "demand": (ReplayRules.DEMAND, DemandSection()),
-    "demand, frugal": (ReplayRules.DEMAND, FRUGAL),
-    "azge": (ReplayRules.AZGE, DemandSection()),
-    "azge, by the hour": (ReplayRules.AZGE, BY_HOUR),
-    "demand, by the hour": (ReplayRules.DEMAND, BY_HOUR),
-    "squeeze": (ReplayRules.SQUEEZE, DemandSection()),
+    "always-on": (ComparedReplayRules.ALWAYS_ON, DemandPolicySection()),
+    "starcluster": (ComparedReplayRules.STARCLUSTER, DemandPolicySection()),
+    "demand": (ComparedReplayRules.DEMAND, DemandPolicySection()),
+    "demand, frugal": (ComparedReplayRules.DEMAND, FRUGAL),
+    "azge": (ComparedReplayRules.AZGE, DemandPolicySection()),
+    "azge, by the hour": (ComparedReplayRules.AZGE, BY_HOUR),
+    "demand, by the hour": (ComparedReplayRules.DEMAND, BY_HOUR),
+    "squeeze": (ComparedReplayRules.SQUEEZE, DemandPolicySection()),
 }
 SPREADS = {
-    "starcluster, spread": (ReplayRules.STARCLUSTER, DemandSection()),
-    "azge, spread": (ReplayRules.AZGE, DemandSection()),
+    "starcluster, spread": (ComparedReplayRules.STARCLUSTER, DemandPolicySection()),
+    "azge, spread": (ComparedReplayRules.AZGE, DemandPolicySection()),
 }
 FILLED = {
-    f"filled, {slots} spare": DemandSection(
+    f"filled, {slots} spare": DemandPolicySection(
         spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0
     )
     for slots in (0, 8, 16, 20, 24)
 } | {
-    "filled, patient": DemandSection(
+    "filled, patient": DemandPolicySection(
         idle_timeout_s=0.0, shrink_pause_s=0.0, wait_s=450.0, grow_pause_s=300.0
     )
 }
 
 
-def week(seed: str, load: float, days: float) -> tuple[ReplayTask, ...]:
+def week(seed: str, load: float, days: float) -> tuple[RecordedReplayTask, ...]:
     """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
     asked = WorkloadDistribution(
@@ -81,10 +83,12 @@ def week(seed: str, load: float, days: float) -> tuple[ReplayTask, ...]:
     return tuple(generate_synthetic_workload(asked).tasks)
 
 
-def swept(tasks: tuple[ReplayTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
+def swept(
+    tasks: tuple[RecordedReplayTask, ...], always_on: ReplayOutcome
+) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
     ways = replay_report.vary_policy_settings(
-        make_replay_policy(ReplayRules.SQUEEZE, TERMS, DemandSection())
+        make_replay_policy(ComparedReplayRules.SQUEEZE, TERMS, DemandPolicySection())
     )
     return (*replay_report.replay_by_each_policy(tasks, TERMS, ways), always_on)
 
@@ -99,9 +103,9 @@ def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
     return max(0.0, *parts)
 
 
-def replayed(tasks: tuple[ReplayTask, ...]) -> dict[str, ReplayOutcome]:
+def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, ReplayOutcome]:
     """Replay one week by every way."""
-    filled = {name: (ReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
+    filled = {name: (ComparedReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
         name: WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand)).run()
         for terms, ways in ((TERMS, WAYS), (SPREAD, SPREADS), (TERMS, filled))
@@ -119,7 +123,7 @@ def month() -> float:
     ).tasks
     begun = time.process_time()
     WorkloadReplay(
-        tasks, TERMS, make_replay_policy(ReplayRules.DEMAND, TERMS, DemandSection())
+        tasks, TERMS, make_replay_policy(ComparedReplayRules.DEMAND, TERMS, DemandPolicySection())
     ).run()
     return time.process_time() - begun
 

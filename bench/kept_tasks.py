@@ -23,7 +23,11 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttemptOutcome,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -82,13 +86,13 @@ class _Site:
             array = self._campaigns.intend(self._number, "beta", min(ARRAY, tasks), NOON)
             assert array
             ended = tuple(
-                replace(one, outcome=TaskOutcome.SUCCESS, exit_status=0, wallclock_s=60)
+                replace(one, outcome=TaskAttemptOutcome.SUCCESS, exit_status=0, wallclock_s=60)
                 for one in self._campaigns.pending(array)
             )
             with self._database.transaction():
                 self._campaigns.ended(ended)
                 self._campaigns.count(self._number, len(ended), 0)
-                self._campaigns.array_is(array, ArrayState.OVER, array.number)
+                self._campaigns.array_is(array, ArraySubmissionState.OVER, array.number)
             self._last = [array]
             self._publication.begin([self._number])
             self._publication.end(ended)

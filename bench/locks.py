@@ -19,13 +19,13 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_journal
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.errors import AlreadySubmitted
-from gridbridge.model.campaigns.campaign import LedgerArray, TaskAttempt, TaskOutcome
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.errors import ArrayTasksAlreadyInLedger
+from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
@@ -35,10 +35,10 @@ from gridbridge.model.campaigns.cancellation import (
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskSend,
+    JobRatioInputs,
     JobRatioPrediction,
-    JobRatioTerms,
     TaskRetry,
-    TaskSend,
 )
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
@@ -49,7 +49,7 @@ TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be
 CAMPAIGNS, CLUSTERS = 200, 50  # as bench/cycle.py has them
 MOST_S = 0.5
-TERMS = JobRatioTerms(
+TERMS = JobRatioInputs(
     old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
 )
 
@@ -139,11 +139,17 @@ def _restored(tasks: int) -> dict[str, Longest]:
     """Take over all arrays of a campaign but the one that is refused, as root's ledger has them."""
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
-        actions = CyclePlanExecutor(
-            database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
+        actions = CampaignPlanExecutor(
+            database,
+            CampaignStatisticsRecorder(database),
+            Clock(),
+            FailuresSection(),
+            _Ledger(tasks),
         )
         database.told()
-        actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
+        actions.do(
+            CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),))
+        )
         assert not CampaignRows(database).waiting()
         return {"  taken over": database.told()}
 
@@ -155,7 +161,7 @@ class _Ledger(Grid):
         super().__init__()
         begins = range(0, tasks, AN_ARRAY)
         self.ledger = tuple(
-            LedgerArray(
+            RootLedgerArray(
                 number=number,
                 cluster="beta",
                 tasks=tuple((task, 1) for task in range(begin, begin + AN_ARRAY)),
@@ -163,7 +169,7 @@ class _Ledger(Grid):
             )
             for number, begin in enumerate(begins, start=1)
         )
-        self.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
+        self.failing["submit"] = ArrayTasksAlreadyInLedger("array 1 has other tasks")
 
 
 def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> None:
@@ -190,7 +196,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
     """
     sent = campaigns.open_arrays()
     ended = tuple(
-        replace(one, outcome=TaskOutcome.SITE_FAULT)
+        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT)
         for array in sent
         for one in campaigns.pending(array)
     )
@@ -214,8 +220,8 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CyclePlanExecutor(
-        database, CycleStatisticsRecorder(database), Clock(), FailuresSection()
+    actions = CampaignPlanExecutor(
+        database, CampaignStatisticsRecorder(database), Clock(), FailuresSection()
     )
     actions.do(CampaignCyclePlan(missed=missed))
     actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
@@ -224,7 +230,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
 
 def _wipe(database: StateFile, number: int, tasks: int) -> None:
     """Mark waiting tasks as nikita does before it deletes them, and take the marks off again."""
-    marks, left = CancellationMarkRows(database), tasks
+    marks, left = TaskDeletionMarkRows(database), tasks
     wipes = []
     for array in reversed(CampaignRows(database).open_arrays()):
         places = range(1, min(left, array.size) + 1)

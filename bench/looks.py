@@ -48,7 +48,7 @@ LOOKS = {
 PUBLISH = f"""
 import sys
 from datetime import datetime, timezone
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask
@@ -66,7 +66,8 @@ campaigns_shown.put(ShownCampaigns(at=at, campaigns=(campaign,)), folder)
 for part in range(0, tasks, tasks_shown.A_FILE):
     ended = (
         PublishedTask(
-            number=task, attempt=1, outcome=TaskOutcome.SUCCESS, is_waiting=False, cluster="beta",
+            number=task, attempt=1, outcome=TaskAttemptOutcome.SUCCESS,
+            is_waiting=False, cluster="beta",
             job_id=part + 1, place=task - part + 1, exit_status=0, wallclock_s=60,
         )
         for task in range(part, part + tasks_shown.A_FILE)

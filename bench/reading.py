@@ -15,15 +15,15 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -34,7 +34,7 @@ SIZE, FEW, MANY, RUNS = (
     sized(5, 2),
 )  # tasks of an array, arrays, looks
 MOST_S = 1.0  # of a cycle's decisions altogether
-RUNNING = JobState([JobFact.RUNNING])
+RUNNING = JobState([JobStateFact.RUNNING])
 
 
 def rows() -> list[Row]:
@@ -57,10 +57,10 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     for _ in range(arrays):
         array = campaigns.intend(1, "beta", SIZE, NOON)
         assert array
-        campaigns.array_is(array, ArrayState.RELEASED, array.number)
+        campaigns.array_is(array, ArraySubmissionState.RELEASED, array.number)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     updator = CampaignSituationGatherer(
-        policy, database, CampaignStatisticsRows(database), CancellationMarkRows(database), Clock()
+        policy, database, CampaignStatisticsRows(database), TaskDeletionMarkRows(database), Clock()
     )
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}
@@ -87,7 +87,7 @@ def _listed(arrays: int) -> ClusterSnapshot:
     """Return a row for each task; of the first array the first tenth has ended."""
     jobs = {
         number: tuple(
-            JobStatus(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))
+            JobListRow(job_id=number, name="n", owner="a", state=RUNNING, tasks=(range(n, n + 1),))
             for n in range(1 + SIZE // 10 * (number == 1), SIZE + 1)
         )
         for number in range(1, arrays + 1)

@@ -25,15 +25,15 @@ from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
 from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.decisions.rebalance.job_balance import plan_job_balance
-from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.moves import RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
@@ -65,45 +65,45 @@ def main() -> int:
     return 0 if all(row.is_met for row in rows) else 1
 
 
-def _round(seen: PlacementSnapshot) -> MovePlan:
+def _round(seen: PlacementSnapshot) -> RebalanceMovePlan:
     return plan_automatic_round(seen, RULES)
 
 
-def _still(seen: PlacementSnapshot) -> MovePlan:
+def _still(seen: PlacementSnapshot) -> RebalanceMovePlan:
     """Plan a round that finds every host even, and looks at every job."""
     hosts = tuple(replace(host, used_bytes=TB // 2, mean_active=0.5) for host in seen.hosts)
     return plan_automatic_round(replace(seen, hosts=hosts), RULES)
 
 
-def _host(seen: PlacementSnapshot) -> MovePlan:
+def _host(seen: PlacementSnapshot) -> RebalanceMovePlan:
     return plan_host_balance(seen, "h0007", RULES)
 
 
-def _job(seen: PlacementSnapshot) -> MovePlan:
+def _job(seen: PlacementSnapshot) -> RebalanceMovePlan:
     return plan_job_balance(seen, "job7", RULES)
 
 
-def _fail(seen: PlacementSnapshot) -> MovePlan:
-    hosts = (replace(seen.hosts[7], state=HostState.DEAD), *seen.hosts[8:])
+def _fail(seen: PlacementSnapshot) -> RebalanceMovePlan:
+    hosts = (replace(seen.hosts[7], state=PlacementHostState.DEAD), *seen.hosts[8:])
     return plan_host_evacuation(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
 
 
-def _huge(seen: PlacementSnapshot) -> MovePlan:
+def _huge(seen: PlacementSnapshot) -> RebalanceMovePlan:
     """Plan the one job that has all tasks."""
     return plan_job_balance(seen, ALL, RULES)
 
 
-def _huge_round(seen: PlacementSnapshot) -> MovePlan:
+def _huge_round(seen: PlacementSnapshot) -> RebalanceMovePlan:
     return plan_automatic_round(seen, replace(RULES, level=2))
 
 
-def _drained(seen: PlacementSnapshot) -> MovePlan:
+def _drained(seen: PlacementSnapshot) -> RebalanceMovePlan:
     """Plan a round while all tasks run on ten hosts that are drained."""
     return _still(_drained_waiting(seen))
 
 
 def _drained_waiting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    hosts = tuple(replace(host, state=HostState.DRAIN) for host in seen.hosts[:10])
+    hosts = tuple(replace(host, state=PlacementHostState.DRAIN) for host in seen.hosts[:10])
     return replace(seen, hosts=(*hosts, *seen.hosts[10:]))
 
 
@@ -116,24 +116,26 @@ def _one_job(seen: PlacementSnapshot) -> PlacementSnapshot:
 
 
 def _running(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(seen, tasks=tuple(replace(task, state=TaskState.RUNNING) for task in seen.tasks))
+    return replace(
+        seen, tasks=tuple(replace(task, state=PlacementTaskState.RUNNING) for task in seen.tasks)
+    )
 
 
 def _resting(seen: PlacementSnapshot) -> PlacementSnapshot:
     """Have the lightest host rest, from which copies come otherwise."""
     lightest = min(seen.hosts, key=lambda host: (host.used_bytes, host.mean_active))
-    return replace(seen, recent=RecentMoves(hosts={lightest.name: NOW}))
+    return replace(seen, recent=RecentPlacementMoves(hosts={lightest.name: NOW}))
 
 
 def _all_resting(seen: PlacementSnapshot) -> PlacementSnapshot:
-    return replace(seen, recent=RecentMoves(hosts={host.name: NOW for host in seen.hosts}))
+    return replace(seen, recent=RecentPlacementMoves(hosts={host.name: NOW for host in seen.hosts}))
 
 
 def _as_it_is(seen: PlacementSnapshot) -> PlacementSnapshot:
     return seen
 
 
-Act = Callable[[PlacementSnapshot], MovePlan]
+Act = Callable[[PlacementSnapshot], RebalanceMovePlan]
 PLANS: dict[str, tuple[Act, Callable[[PlacementSnapshot], PlacementSnapshot]]] = {
     "a round": (_round, _as_it_is),
     "a round that moves no host": (_still, _as_it_is),

@@ -19,12 +19,12 @@ import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
 from gridbridge.rebalance.replicas import storage_area as areas, original_files
 from gridbridge.rebalance.replicas.storage_area import StorageArea
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, LocalOrSshFolder
 from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import RsyncPace
+from gridbridge.shell.rsync import RsyncLimitAndProgress
 megabytes, files = map(int, sys.argv[1:3])
 account, host = sys.argv[3:]  # without a host all is here
 folder = os.path.expanduser("~/gb-bench-replicas")
@@ -43,16 +43,19 @@ def plain():
     subprocess.run(("rsync", "-a", "-e", "ssh -o BatchMode=yes", f"{folder}/", to), check=True)
 def carried():
     names = [f"{number}" for number in range(files)]
-    target = ReplicaFolder(login=login, folder=f"{home}/gb-bench/into")
+    target = LocalOrSshFolder(login=login, folder=f"{home}/gb-bench/into")
     copy_files_by_rsync(
-        ReplicaFolder(login=None, folder=folder), target, names, RsyncPace(tell=lambda _: None)
+        LocalOrSshFolder(login=None, folder=folder),
+        target,
+        names,
+        RsyncLimitAndProgress(tell=lambda _: None),
     )
 def made():
     area = StorageArea(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
                 login=login, timeout_s=60)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
-    source = ReplicaFolder(login=None, folder=folder)
-    areas.prepare_copy_folder(area, dataset, is_known=False)
+    source = LocalOrSshFolder(login=None, folder=folder)
+    areas.prepare_new_replica_folder(area, dataset, is_known=False)
     copier.copy(dataset, original.sums, source, area, relay="")
 def timed(act):
     empty()

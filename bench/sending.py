@@ -21,8 +21,8 @@ from bench.rows import Row
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends
@@ -79,7 +79,7 @@ class _Site:
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
-    def _read(self, ledger: RootLedger) -> VerifiedTasks:
+    def _read(self, ledger: RootLedger) -> VerifiedArrayTasks:
         brought = VerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
@@ -91,9 +91,9 @@ class _Site:
             section={},
             is_of_copies=False,
         )
-        return VerifiedTasks(cast("ArrayOrder", order), brought, ledger)
+        return VerifiedArrayTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
-    def _send(self, ledger: RootLedger, content: VerifiedTasks, place: int) -> None:
+    def _send(self, ledger: RootLedger, content: VerifiedArrayTasks, place: int) -> None:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])

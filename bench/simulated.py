@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatio,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.forecast import CampaignProgress, ClusterThroughput
+from gridbridge.model.campaigns.forecast import CampaignProgress, CampaignRunTimesAtCluster
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0
@@ -201,9 +201,9 @@ def progress(now: float, left: int, clusters: Sequence[Cluster]) -> CampaignProg
     return CampaignProgress(left=left + waiting, services=services, pause_s=CYCLE_S)
 
 
-def _service(now: float, one: Cluster) -> ClusterThroughput:
+def _service(now: float, one: Cluster) -> CampaignRunTimesAtCluster:
     first = next((60 + 60 * (end // 60) for end, _ in one.ended if end > now - WINDOW_S), now)
-    return ClusterThroughput(
+    return CampaignRunTimesAtCluster(
         cluster=one.name,
         durations_s=tuple(took for _, took in one.ended[-200:]),
         elapsed_s=tuple(now - start for _, start in one.running),

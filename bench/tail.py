@@ -15,7 +15,7 @@ from random import Random
 from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -179,7 +179,7 @@ class Straggling:
                         array=attempt,
                         place=1,
                         cluster=cluster,
-                        outcome=TaskOutcome.PENDING,
+                        outcome=TaskAttemptOutcome.PENDING,
                         is_copy=attempt > 1,
                     )
 

@@ -10,8 +10,8 @@ from sphinx.application import Sphinx
 
 from gridbridge.config import mistakes
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.settings import setting_of_key
+from gridbridge.config.sections import NamedSections, UnnamedSection
+from gridbridge.model.settings import config_key_description
 from gridbridge.model.transfer.transfer_sections import KINDS
 
 
@@ -20,7 +20,7 @@ def sections() -> dict[str, type[Any]]:
     plain = {
         group.title.strip("[]"): group.kind
         for group in GROUPS.values()
-        if isinstance(group, SingleSection | NamedSections)
+        if isinstance(group, UnnamedSection | NamedSections)
     }
     return plain | {f"map.CLUSTER.{kind}.NAME": rule for kind, (rule, _) in KINDS.items()}
 
@@ -44,10 +44,10 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
-    yield nodes.Text(f"{setting_of_key(key).meaning}. ")
+    yield nodes.Text(f"{config_key_description(key).meaning}. ")
     yield nodes.emphasis("", mistakes.describe_allowed_values(key))
-    default = mistakes.describe_default(key)
-    if default.startswith("default ") and not setting_of_key(key).inherits:
+    default = mistakes.describe_key_default(key)
+    if default.startswith("default ") and not config_key_description(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))
     else:

@@ -15,11 +15,11 @@ class GridbridgeError(Exception):
     """A failure that gridbridge reports in one line, without a traceback."""
 
 
-class OutputError(GridbridgeError):
+class StandardOutputUnwritable(GridbridgeError):
     """Standard output can't be written: the disk is full, or the output is closed."""
 
 
-class OutputReaderGone(GridbridgeError):
+class StandardOutputReaderGone(GridbridgeError):
     """The reader of standard output has ended, as in `| head`."""
 
 
@@ -35,7 +35,7 @@ class CommandLineMistake(ConfigError):
     """A command-line argument is wrong, or names an unreadable file."""
 
 
-class UntrustedFile(ConfigError):
+class FileWritableByOthers(ConfigError):
     """A file that others can change is refused; `mend` is the repair command."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
@@ -55,15 +55,15 @@ class StateError(GridbridgeError):
     """The state file or the spool is unusable: full, too new, or of another owner."""
 
 
-class TmpdirFull(StateError):
+class JobTmpdirFull(StateError):
     """The filesystem or the owner's quota of a job's TMPDIR is full."""
 
 
-class ClusterNotObserved(GridbridgeError):
+class ClusterStateUnknown(GridbridgeError):
     """A cluster gave no complete answer, so no action is taken at this cluster."""
 
 
-class NoCapacity(GridbridgeError):
+class ProviderOutOfMachines(GridbridgeError):
     """A provider has no machine of the wanted kind; another pool may have machines."""
 
 
@@ -75,21 +75,21 @@ class TasksOnLostHost(GridbridgeError):
         super().__init__(f"{host} is gone with {named}: `qdel -f {named}` ends what ran there")
 
 
-class HostNotIdle(GridbridgeError):
+class SilentHostMayRunTasks(GridbridgeError):
     """A silent host is not powered off, because tasks may run on this host."""
 
     def __init__(self, host: str) -> None:
         super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
 
 
-class AddressTaken(GridbridgeError):
+class NewMachineAddressInUse(GridbridgeError):
     """A new machine is reported with the address of another host of the site."""
 
     def __init__(self, name: str, address: str, host: str) -> None:
         super().__init__(f"{address} is the address of {host}: {name} is not prepared there")
 
 
-class HostInNoQueue(GridbridgeError):
+class NewHostInNoQueue(GridbridgeError):
     """A new host is in no queue: no hostlist has its name or one of its groups."""
 
     def __init__(self, host: str, groups: tuple[str, ...]) -> None:
@@ -97,15 +97,15 @@ class HostInNoQueue(GridbridgeError):
         super().__init__(f"{host} is in no queue: no queue's hostlist has {named}")
 
 
-class ProviderRequestUnconfirmed(GridbridgeError):
+class ProviderOutcomeUnknown(GridbridgeError):
     """A provider request failed or is unconfirmed; a later retry may succeed."""
 
 
-class ProviderRequestRepeatable(ProviderRequestUnconfirmed):
+class ProviderRequestRepeatable(ProviderOutcomeUnknown):
     """A provider request that is safe to repeat: no second machine results."""
 
 
-class ProviderFailed(GridbridgeError):
+class ProviderPermanentFailure(GridbridgeError):
     """A provider refused a request for good, or its answer is unreadable."""
 
 
@@ -117,11 +117,11 @@ class UnmappableRequest(GridbridgeError):
     """A job requests resources that a remote cluster lacks, and is refused."""
 
 
-class AlreadySubmitted(GridbridgeError):
+class ArrayTasksAlreadyInLedger(GridbridgeError):
     """Root's ledger has this array with other tasks, or an attempt in another array."""
 
 
-class LedgerUnreadable(GridbridgeError):
+class RootLedgerUnreadable(GridbridgeError):
     """Root's ledger of a campaign is unreadable or lacks submitted tasks."""
 
 
@@ -133,11 +133,11 @@ class CampaignFileUnreadable(GridbridgeError):
     """A campaign's file is unreadable now, so the campaign's contents are unknown."""
 
 
-class CampaignClosed(GridbridgeError):
+class CampaignEndInRootLedger(GridbridgeError):
     """Root's ledger has a campaign's end, and the owner has not resumed the campaign."""
 
 
-class SpeculativeCopyRefused(GridbridgeError):
+class SpeculativeCopyRefusal(GridbridgeError):
     """A task gets no copy: the owner did not allow copies, or the limit is reached."""
 
 
@@ -145,11 +145,11 @@ class RemoteJobNotOurs(GridbridgeError):
     """A transfer's remote id belongs to another job, because job numbers wrapped."""
 
 
-class OwnerUnknown(GridbridgeError):
+class OwnerAccountGone(GridbridgeError):
     """An owner's account is gone, so no command ran as this person."""
 
 
-class OwnerBarred(GridbridgeError):
+class OwnerBarredAtCluster(GridbridgeError):
     """A remote cluster refused a job's owner so often that the job is not sent again."""
 
 
@@ -157,15 +157,15 @@ class UnstageablePaths(GridbridgeError):
     """A job's declared paths can't be carried and must be declared otherwise."""
 
 
-class StorageUnusable(GridbridgeError):
+class StorageAreaUnusable(GridbridgeError):
     """A storage area or its replica is unusable now; the message says why."""
 
 
-class StorageUnreachable(StorageUnusable):
+class StorageAreaUnreachable(StorageAreaUnusable):
     """A storage area is unreachable or not mounted, so its contents are unknown."""
 
 
-class UnsafeFolder(GridbridgeError):
+class UnsafeRemoteFolder(GridbridgeError):
     """A remote folder is missing or unsafe; `mend` is an administrator's command."""
 
     def __init__(self, wrong: str, mend: str) -> None:
@@ -215,7 +215,7 @@ class CommandFailed(GridbridgeError):
         return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
-class OutputTooLong(CommandFailed):
+class ProgramOutputTooLong(CommandFailed):
     """A program printed too much, so it was killed and its output is ignored."""
 
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
@@ -244,8 +244,8 @@ class SshLoginRefused(SshAccessRejected):
     """The remote host refused this person's ssh login, so no command was sent."""
 
 
-class JobNotAccepted(GridbridgeError):
-    """A cluster rejected a job for now; `cause` is a FailureCause."""
+class TemporaryJobRefusal(GridbridgeError):
+    """A cluster rejected a job for now; `cause` is a TransferFailureCause."""
 
     def __init__(self, why: str, cause: str) -> None:
         super().__init__(why)

@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 
 from gridbridge.batch.embedded.embedded_output import (
-    EmbeddedEndLine,
-    EmbeddedJobLine,
+    PrintedEmbeddedJob,
+    PrintedEmbeddedJobEnd,
     parse_cluster_and_jobs,
     parse_job_end,
 )
@@ -88,7 +88,7 @@ class Site(Apart):
         asked = f"submit --name=task --output=/mnt/out --cwd=/mnt {' '.join(options)}"
         return self.embedded("alpha", f"{asked} <<'END'\n{script}\nEND").strip()
 
-    def job(self, cluster: str, number: str = "") -> EmbeddedJobLine | None:
+    def job(self, cluster: str, number: str = "") -> PrintedEmbeddedJob | None:
         """Return a job of a cluster, or its only one; None when it lists none."""
         listed = parse_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
         return next((job for job in listed if number in ("", job.id)), None)
@@ -98,7 +98,7 @@ class Site(Apart):
         job = self.job(cluster, number)
         return job.state if job else ""
 
-    def end(self, cluster: str, number: str) -> EmbeddedEndLine | None:
+    def end(self, cluster: str, number: str) -> PrintedEmbeddedJobEnd | None:
         """Return how a job ended, None while it has not."""
         return parse_job_end(self.embedded(cluster, f"ended {number}").encode())
 
@@ -114,7 +114,7 @@ class Site(Apart):
         """Wait until the only job runs at beta."""
         self.until(lambda: self.letters("beta") == "r", "the job to run at beta")
 
-    def until_ended(self, number: str) -> EmbeddedEndLine:
+    def until_ended(self, number: str) -> PrintedEmbeddedJobEnd:
         """Wait for the end of a job at alpha."""
         end = self.until(lambda: self.end("alpha", number), f"job {number} to end at alpha")
         assert end

@@ -6,8 +6,8 @@ from pathlib import Path
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
-    count_round_statistics,
-    publish_observed_round,
+    count_balancer_round_figures,
+    figures_after_observed_round,
 )
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.accounting import AccountingFilePosition
@@ -22,17 +22,17 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaignAtCluster,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
     ShownCampaigns,
     ShownForecastErrors,
-    ShownGrid,
-    ShownGridCluster,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.published_balance import (
     PublishedBalance,
@@ -40,7 +40,7 @@ from gridbridge.model.elastic.published_balance import (
     TasksEndedInMinute,
     minute_since_epoch,
 )
-from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
 from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
@@ -68,11 +68,15 @@ def site(folder: Path) -> tuple[str, str]:
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
         published_campaign_files.publish_campaign_value(value, str(folder / "published"))
-    published_json.publish_round_begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
-    published_json.publish_round_begin(
-        RebalanceRound.DATASETS, ago(7200), str(folder / "published")
+    published_json.publish_rebalance_round_begin(
+        RebalanceRoundKind.TASKS, ago(7200), str(folder / "published")
     )
-    published_json.publish_round_end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
+    published_json.publish_rebalance_round_begin(
+        RebalanceRoundKind.DATASETS, ago(7200), str(folder / "published")
+    )
+    published_json.publish_rebalance_round_end(
+        RebalanceRoundKind.DATASETS, ago(3600), str(folder / "published")
+    )
     published_balance_file.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
@@ -101,9 +105,9 @@ def campaigns() -> ShownCampaigns:
     return ShownCampaigns(at=ago(5), campaigns=(one, over), errors=errors)
 
 
-def grid() -> ShownGrid:
+def grid() -> ShownCampaignClusters:
     """Return a cluster that answers, and one that does not."""
-    beta = ShownGridCluster(
+    beta = ShownCampaignCluster(
         name="beta",
         kind="gridengine",
         answered_at=ago(5),
@@ -113,7 +117,9 @@ def grid() -> ShownGrid:
         waiting=1,
         running=4,
     )
-    return ShownGrid(at=ago(5), clusters=(beta, ShownGridCluster(name="gamma", kind="oar")))
+    return ShownCampaignClusters(
+        at=ago(5), clusters=(beta, ShownCampaignCluster(name="gamma", kind="oar"))
+    )
 
 
 def events() -> ShownCampaignEvents:
@@ -144,7 +150,7 @@ def balance() -> PublishedBalance:
     minutes = (
         TasksEndedInMinute(minute=minute_since_epoch(ago(600)), tasks=2, run_s=240, wait_s=30),
     )
-    counted = count_round_statistics(
+    counted = count_balancer_round_figures(
         seen, RecentlyEndedTasks(place=AccountingFilePosition(), minutes=minutes), "all.q"
     )
     refused = (
@@ -152,7 +158,7 @@ def balance() -> PublishedBalance:
         BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY),
     )
     plan = BalancePlan(
-        verdict=BalanceVerdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
+        verdict=BalancePlanReason.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
     )
     done = BalancerRoundOutcome(
         took_s=0.25,
@@ -162,4 +168,4 @@ def balance() -> PublishedBalance:
         added={"usual": 1},
         failed={"cheap": 1},
     )
-    return publish_observed_round(None, "alpha", seen, plan, counted, done)
+    return figures_after_observed_round(None, "alpha", seen, plan, counted, done)

@@ -1,9 +1,9 @@
 """Reading what a shell has written into a spool."""
 
-from gridbridge.model.message import StarterMessage, decode_message
+from gridbridge.model.message import TransferMessage, decode_transfer_message
 
 
-def decode_in_place(data: bytes) -> StarterMessage:
+def decode_in_place(data: bytes) -> TransferMessage:
     """Read a message that was written where it stays: an empty line ends it."""
     assert data.endswith(b"\n\n"), data
-    return decode_message(data[:-1])
+    return decode_transfer_message(data[:-1])

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gridbridge.model.published import (
-    PublishedState,
+    PublishedClusterStatus,
+    PublishedFilesSnapshot,
+    PublishedLoadValues,
+    PublishedOpenTransfers,
+    PublishedQueueOnHost,
+    PublishedServiceStatus,
+    PublishedTransfer,
+    PublishedTransferEvent,
+    PublishedTransferHistory,
+    PublishedTransferQueue,
     PublishedTransferTask,
-    ShownCluster,
-    ShownEvent,
-    ShownHistory,
-    ShownLoadValues,
-    ShownQueue,
-    ShownService,
-    ShownTransfer,
-    ShownTransferQueue,
-    ShownTransfers,
 )
 from gridbridge.state import published_json as files
 from gridbridge.state import published_values
@@ -31,9 +31,9 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def transfer(**values: object) -> ShownTransfer:
+def transfer(**values: object) -> PublishedTransfer:
     """Return a job that runs at beta, with some values changed."""
-    running = ShownTransfer(
+    running = PublishedTransfer(
         transfer="gb.alpha.12.0.1",
         owner="alice",
         queue="transfer-beta",
@@ -52,36 +52,40 @@ def transfer(**values: object) -> ShownTransfer:
     return replace(one, remote_facts=tuple(sorted(job_state(one.remote_state).facts)))
 
 
-def queue(name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1) -> ShownQueue:
+def queue(
+    name: str = "transfer-beta@alpha-master", state: str = "", used: int = 1
+) -> PublishedQueueOnHost:
     """Return a queue of two slots."""
     facts = tuple(sorted(queue_state(state).facts))
-    return ShownQueue(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
+    return PublishedQueueOnHost(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
 
 
-def cluster(name: str, *queues: ShownQueue, **values: object) -> ShownCluster:
+def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> PublishedClusterStatus:
     """Return a cluster that answered 4 s ago."""
-    quiet = ShownCluster(
+    quiet = PublishedClusterStatus(
         cluster=name, asked_at=ago(4), taken_at=ago(4), pending=2, free_slots=0, queues=queues
     )
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> ShownLoadValues:
+def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> PublishedLoadValues:
     """Return load values of that age."""
-    return ShownLoadValues(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
+    return PublishedLoadValues(
+        taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values)
+    )
 
 
-def service() -> ShownService:
+def service() -> PublishedServiceStatus:
     """Return a service with one transfer queue."""
-    route = ShownTransferQueue(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
-    return ShownService(
+    route = PublishedTransferQueue(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
+    return PublishedServiceStatus(
         cluster="alpha", version="0", started_at=ago(9000), keep_closed_h=24.0, routes=(route,)
     )
 
 
-def shown(*transfers: ShownTransfer, **values: object) -> PublishedState:
+def shown(*transfers: PublishedTransfer, **values: object) -> PublishedFilesSnapshot:
     """Return a service whose clusters answer and whose queue is open."""
-    quiet = PublishedState(
+    quiet = PublishedFilesSnapshot(
         service=service(),
         load=load(),
         clusters={
@@ -93,20 +97,22 @@ def shown(*transfers: ShownTransfer, **values: object) -> PublishedState:
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def history(one: ShownTransfer, *texts: str) -> PublishedTransferTask:
+def history(one: PublishedTransfer, *texts: str) -> PublishedTransferTask:
     """Return a task of one attempt to which these things happened, 10 s apart."""
     events = tuple(
-        ShownEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
+        PublishedTransferEvent(at=one.created_at + timedelta(seconds=10 * count), text=text)
         for count, text in enumerate(texts)
     )
     _, _, job, task, _ = one.transfer.split(".")
     local = job if task == "0" else f"{job}.{task}"
-    return PublishedTransferTask(job=local, attempts=(ShownHistory(transfer=one, events=events),))
+    return PublishedTransferTask(
+        job=local, attempts=(PublishedTransferHistory(transfer=one, events=events),)
+    )
 
 
-def publish(folder: Path, what: PublishedState, *tasks: PublishedTransferTask) -> str:
+def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTransferTask) -> str:
     """Write it all as the service would, and return the folder."""
-    values: dict[str, object] = {files.TRANSFERS: ShownTransfers(transfers=what.transfers)}
+    values: dict[str, object] = {files.TRANSFERS: PublishedOpenTransfers(transfers=what.transfers)}
     values |= {f"clusters/{name}.json": one for name, one in what.clusters.items()}
     values |= {f"jobs/{task.job}.json": task for task in tasks}
     if what.service:
@@ -117,6 +123,6 @@ def publish(folder: Path, what: PublishedState, *tasks: PublishedTransferTask) -
     if what.load:
         stale_s = what.load.stale.total_seconds()
         taken_at = what.load.taken_at.timestamp()
-        data = published_values.encode_load(taken_at, stale_s, dict(what.load.values))
+        data = published_values.encode_load_values(taken_at, stale_s, dict(what.load.values))
         (folder / "load").write_bytes(data)
     return str(folder)

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters, parse_queue_letters
-from gridbridge.model.states import UNSEEN, JobState, QueueState
+from gridbridge.batch.gridengine.sge_state_letters import (
+    parse_job_state_letters,
+    parse_queue_state_letters,
+)
+from gridbridge.model.states import UNSEEN, JobState, QueueInstanceState
 
 
 def job_state(letters: str) -> JobState:
     """Return what a job is."""
-    return parse_job_letters(letters) if letters else UNSEEN
+    return parse_job_state_letters(letters) if letters else UNSEEN
 
 
-def queue_state(letters: str) -> QueueState:
+def queue_state(letters: str) -> QueueInstanceState:
     """Return what a queue is."""
-    return parse_queue_letters(letters)
+    return parse_queue_state_letters(letters)
 
 
 def read_states(values: Mapping[str, object]) -> dict[str, object]:

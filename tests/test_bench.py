@@ -12,8 +12,12 @@ from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, re
 from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
-from gridbridge.model.elastic.balance_sections import DemandSection
-from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayRules, ReplayTask
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
+    ReplayNodeTerms,
+)
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
@@ -72,11 +76,11 @@ def test_the_state_file_is_held_while_its_disk_is_waited_for(
 def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
     cost: float, wait_s: float, off: float
 ) -> None:
-    task = ReplayTask(submitted_s=0, run_s=100, slots=1)
+    task = RecordedReplayTask(submitted_s=0, run_s=100, slots=1)
     ran = WorkloadReplay(
         (task,),
         ReplayNodeTerms(),
-        make_replay_policy(ReplayRules.SQUEEZE, ReplayNodeTerms(), DemandSection()),
+        make_replay_policy(ComparedReplayRules.SQUEEZE, ReplayNodeTerms(), DemandPolicySection()),
     ).run()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))

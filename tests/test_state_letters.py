@@ -89,7 +89,7 @@ def test_no_module_but_an_adapter_looks_into_state_letters(path: Path) -> None:
         '{"h", "s"} <= set(states)',
         'keeper.states(home, job).startswith("d")',
         "one.remote_state[0]",
-        "from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters",
+        "from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters",
         "from gridbridge.batch.gridengine import sge_state_letters as letters",
         "import gridbridge.batch.state_letters",
     ],

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from gridbridge.batch.protocol import (
         ArraySubmitter,
         HomeJobControl,
-        JobRecaller,
         JobSubmitter,
         RefusedJobMarker,
+        WaitingJobRecaller,
     )
 
 
@@ -23,22 +23,22 @@ def load_submit_adapter(cluster: Away) -> "JobSubmitter[Away]":
     return HOT[cluster.kind]()
 
 
-def load_array_adapter(cluster: Away) -> "ArraySubmitter[Away]":
+def load_campaign_array_adapter(cluster: Away) -> "ArraySubmitter[Away]":
     """Load the module that submits and controls a campaign's arrays on a cluster."""
     return HOT[cluster.kind]()
 
 
-def load_home_adapter(home: Home) -> "HomeJobControl[Home]":
+def load_home_job_control(home: Home) -> "HomeJobControl[Home]":
     """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
     return HOT[home.kind]()
 
 
-def load_refusal_marker(home: Home) -> "RefusedJobMarker[Home]":
+def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
     """Load the module that marks a job which no remote cluster accepts."""
     return MARKERS[home.kind]()
 
 
-def load_job_recaller(cluster: Away) -> "JobRecaller[Away] | None":
+def load_job_recaller(cluster: Away) -> "WaitingJobRecaller[Away] | None":
     """Load the module that recalls a waiting remote job; None if the cluster can't do that."""
     return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 

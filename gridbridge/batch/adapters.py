@@ -29,30 +29,35 @@ from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, Home, O
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import (
-        ArrayEndReader,
         BlockedJobReader,
+        CampaignArrayEndReader,
         ClusterDemandReader,
         ClusterFactsReader,
-        HostTagKeeper,
+        HostTagStore,
         JobAccountingReader,
         JobAccountReader,
-        JobAlterer,
-        JobEndStream,
         JobEndWatcher,
         LocalTaskGuard,
+        SshJobEndStream,
         SubmissionExplainer,
-        SubmittedJobReader,
         TransferQueueLister,
         TransferQueueMaker,
         TransferTargetSetup,
+        UserJobAlterer,
+        UserJobRequestReader,
     )
-from gridbridge.batch.protocol import ClusterStatusReader, HomeJobControl, JobRecaller, JobSubmitter
+from gridbridge.batch.protocol import (
+    ClusterStatusReader,
+    HomeJobControl,
+    JobSubmitter,
+    WaitingJobRecaller,
+)
 
 Where = TypeVar("Where")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchAdapter(Generic[Where]):
+class BatchSystemAdapter(Generic[Where]):
     """The modules of a batch system's adapter; an ability that it lacks is None."""
 
     submit: "JobSubmitter[Where]"
@@ -63,16 +68,16 @@ class BatchAdapter(Generic[Where]):
     guards_tasks: "LocalTaskGuard[Where] | None" = None
     sets_up: "TransferTargetSetup[Where] | None" = None
     watches: "JobEndWatcher[Where] | None" = None
-    listens: "JobEndStream[Where] | None" = None
-    recalls: "JobRecaller[Where] | None" = None
+    listens: "SshJobEndStream[Where] | None" = None
+    recalls: "WaitingJobRecaller[Where] | None" = None
     tells_accounts: "JobAccountReader[Where] | None" = None
     accounts: "JobAccountingReader[Where] | None" = None
-    array_ends: "ArrayEndReader[Where] | None" = None
-    shows_requests: "SubmittedJobReader[Where] | None" = None
-    alters: "JobAlterer[Where] | None" = None
+    array_ends: "CampaignArrayEndReader[Where] | None" = None
+    shows_requests: "UserJobRequestReader[Where] | None" = None
+    alters: "UserJobAlterer[Where] | None" = None
     makes_queues: "TransferQueueMaker[Where] | None" = None
     lists_queues: "TransferQueueLister[Where] | None" = None
-    keeps_tags: "HostTagKeeper[Where] | None" = None
+    keeps_tags: "HostTagStore[Where] | None" = None
     shows_demand: "ClusterDemandReader[Where] | None" = None
     shows_crowd: "BlockedJobReader[Where] | None" = None
     shows_suspension: bool = False  # its job list shows that a job was suspended remotely
@@ -80,7 +85,7 @@ class BatchAdapter(Generic[Where]):
     has_fixed_nodes: bool = False
 
 
-GRIDENGINE: BatchAdapter[GridEngineCell] = BatchAdapter(
+GRIDENGINE: BatchSystemAdapter[GridEngineCell] = BatchSystemAdapter(
     submit=gridengine_submit,
     status=gridengine_status,
     answers=gridengine_site,
@@ -101,7 +106,7 @@ GRIDENGINE: BatchAdapter[GridEngineCell] = BatchAdapter(
     shows_crowd=gridengine_crowd,
     shows_suspension=True,
 )
-OAR: BatchAdapter[OarServer] = BatchAdapter(
+OAR: BatchSystemAdapter[OarServer] = BatchSystemAdapter(
     submit=oar_submit,
     status=oar_status,
     answers=oar_site,
@@ -113,7 +118,7 @@ OAR: BatchAdapter[OarServer] = BatchAdapter(
     shows_demand=oar_demand,
     has_fixed_nodes=True,
 )
-EMBEDDED: BatchAdapter[EmbeddedFolder] = BatchAdapter(
+EMBEDDED: BatchSystemAdapter[EmbeddedFolder] = BatchSystemAdapter(
     submit=embedded_submit,
     status=embedded_status,
     answers=embedded_site,
@@ -124,17 +129,17 @@ EMBEDDED: BatchAdapter[EmbeddedFolder] = BatchAdapter(
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchAdapter[Away]]",  # each adapter gets clusters of its own kind alone
+    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets clusters of its own kind alone
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
 
-def adapter_of_cluster(where: Away) -> BatchAdapter[Away]:
+def adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
     """Return the adapter of a cluster."""
     return ADAPTERS[where.kind]
 
 
-def task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
+def local_task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
     """Return the module that guards the local tasks of a home cluster."""
     tasks = adapter_of_cluster(home).guards_tasks
     assert tasks  # every kind that can be a home has it

@@ -8,7 +8,7 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import ClaimKind, Cluster, ClusterKind, PushKind
+from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind, RemoteJobClaimKind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import (
@@ -19,9 +19,9 @@ from gridbridge.model.route import (
     OarServer,
     SshLogin,
     TransferRoute,
-    ssh_login,
+    parse_ssh_login_address,
 )
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from gridbridge.model.transfer.request_rules import (
     ANY,
     EVERY_JOB,
@@ -29,23 +29,25 @@ from gridbridge.model.transfer.request_rules import (
     QUEUE,
     RESOURCE,
     TYPE,
-    MappingRule,
     RequestMapping,
+    RequestMappingRule,
 )
 from gridbridge.model.transfer.transfer_sections import AnyRule, JobIdOrigin, Rules, TransferQueue
 from gridbridge.shell import ssh
 
 
-def reach_cluster(policy: Policy, name: str) -> Away:
+def configured_cluster_address(policy: Policy, name: str) -> Away:
     """Return how to reach a configured cluster as the current user."""
     if name not in policy.clusters:  # any more
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
 
-def reach_home_cluster(policy: Policy, name: str) -> Home:
+def configured_home_address(policy: Policy, name: str) -> Home:
     """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
-    return cast("Home", reach_cluster(policy, name))  # who asks has looked at policy.why_no_queues
+    return cast(
+        "Home", configured_cluster_address(policy, name)
+    )  # who asks has looked at policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -54,7 +56,7 @@ def _server(policy: Policy, name: str) -> OarServer:
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
         login=_login(policy, cluster),
-        ends=job_end_fifo(policy, cluster),
+        ends=oar_job_end_fifo(policy, cluster),
     )
 
 
@@ -63,9 +65,9 @@ def _folder(policy: Policy, name: str) -> EmbeddedFolder:
     return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
-def job_end_fifo(policy: Policy, cluster: Cluster) -> str:
+def oar_job_end_fifo(policy: Policy, cluster: Cluster) -> str:
     """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
-    if cluster.push is not PushKind.OAR:
+    if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
@@ -88,36 +90,38 @@ def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
     """Return the ssh login of a cluster; root logs in as the service account does."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
-    return ssh_login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+    return parse_ssh_login_address(
+        cluster.ssh, cluster.users.account_of(person), "" if uid else person
+    )
 
 
-def keep_ssh_connections(policy: Policy) -> None:
+def keep_ssh_connections_open(policy: Policy) -> None:
     """Make this process keep one ssh connection for each login, if any cluster uses ssh.
 
     Repeated calls keep the open connections.
     """
-    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.has_kept_connections():
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         # sites without ssh need none
         from gridbridge.shell.connection.lazy import LazySshConnections
 
         ssh.set_ssh_carrier(LazySshConnections())
 
 
-def open_ssh_sessions(policy: Policy) -> None:
+def log_in_to_ssh_clusters(policy: Policy) -> None:
     """Log in to each ssh cluster now, for a short program that asks a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
-    if (logins := [login for login in candidates if login]) and not ssh.has_kept_connections():
+    if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.session_pool import (
-            SshSessionPool,  # sites without ssh need none
+            IdleSshSessions,  # sites without ssh need none
         )
 
-        pool = SshSessionPool()
+        pool = IdleSshSessions()
         for login in logins:
             pool.begin(login)
         ssh.set_ssh_carrier(pool)
 
 
-def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
+def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
     """Build the route that tells a transfer queue's starters how to reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
@@ -130,7 +134,7 @@ def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
-        remote_ends=job_end_fifo(policy, cluster),
+        remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
         identity="" if section.identity is JobIdOrigin.HOME else section.identity.value,
@@ -146,8 +150,8 @@ def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
     """Return what starters must know of a cluster's claims (model.transfer.claim)."""
-    if cluster.claim is not ClaimKind.GRANT:
-        return "" if cluster.claim is ClaimKind.NONE else cluster.claim.value
+    if cluster.claim is not RemoteJobClaimKind.GRANT:
+        return "" if cluster.claim is RemoteJobClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
@@ -158,54 +162,54 @@ def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMa
 
 
 def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), defaults_of_queue(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
     own = policy.queues.get(queue)
     of_queue = _of_oar(own) if own else {}
     return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
 
 
 def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), defaults_of_queue(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
     return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def defaults_of_queue(policy: Policy, queue: str) -> QueueDefaults:
+def default_resources_of_queue(policy: Policy, queue: str) -> DefaultRequestsOfQueue:
     """Return the resources that a transfer queue adds to its jobs' requests.
 
     A queue that is no longer configured adds nothing.
     """
-    return policy.queues[queue].asks if queue in policy.queues else QueueDefaults()
+    return policy.queues[queue].asks if queue in policy.queues else DefaultRequestsOfQueue()
 
 
 def _with_asks(
-    rules: dict[tuple[str, str], MappingRule], asks: QueueDefaults
-) -> dict[tuple[str, str], MappingRule]:
+    rules: dict[tuple[str, str], RequestMappingRule], asks: DefaultRequestsOfQueue
+) -> dict[tuple[str, str], RequestMappingRule]:
     """Add a queue's default resources to the rules, in the home cluster's names."""
     for name, value in asks.items():
-        rule = rules.setdefault((RESOURCE, name), MappingRule())
+        rule = rules.setdefault((RESOURCE, name), RequestMappingRule())
         rule.default, rule.require = value, ""
     return rules
 
 
-def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], MappingRule]:
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], RequestMappingRule]:
     """Return the rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
-    rules = {(TYPE, str(number)): MappingRule(to=kind) for number, kind in enumerate(kinds)}
+    rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
-        rules[QUEUE, EVERY_JOB] = MappingRule(to=queue.oar_queue)
+        rules[QUEUE, EVERY_JOB] = RequestMappingRule(to=queue.oar_queue)
     return rules
 
 
-def _rules(rules: Rules) -> dict[tuple[str, str], MappingRule]:
+def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
     return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
 
 
-def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]:
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
     """Return the rules of an OAR server, which rejects resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
-    oar_rules = {(RESOURCE, oar_commands.WALLTIME): MappingRule()}
+    oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
     oar_rules |= _rules(rules)
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
@@ -213,10 +217,10 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]
             rule.to = remote_name  # a rule that says nothing is not published
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
-    return {**oar_rules, (RESOURCE, ANY): MappingRule(reject=missing)}
+    return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
 
 
-def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:
+def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
     """Return a rule as text fields, empty where the configuration sets nothing.
 
     An empty rule still exempts its name from the rule for all names.
@@ -226,7 +230,7 @@ def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:
         values = {"drop": True}
     elif not values and kind == PROJECT and name != ANY:
         values = {"to": name}
-    return MappingRule(
+    return RequestMappingRule(
         **{key: "yes" if value is True else str(value) for key, value in values.items()}
     )
 

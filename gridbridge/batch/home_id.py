@@ -15,7 +15,7 @@ RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
 MINDS_THAT = b"(return"  # scripts use it to find out whether they are sourced
 
 
-def home_id_script(job: int, task: str) -> str:
+def home_id_stand_ins_script(job: int, task: str) -> str:
     """Return the sh lines that write the stand-ins of Grid Engine's commands.
 
     The stand-ins know a job's id and task at home; job.sh makes them executable and refuses the job
@@ -28,7 +28,7 @@ def home_id_script(job: int, task: str) -> str:
 """
 
 
-def words_to_run_after_profile(script: bytes) -> list[str]:
+def shell_args_restoring_path(script: bytes) -> list[str]:
     """Return the shell arguments that restore PATH after a login shell's profile.
 
     Debian's profile replaces PATH. The shell then reads the script itself, under the same $0. This

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from gridbridge.model.accounting import AccountingRecord, RemoteRecord
-from gridbridge.model.campaigns.preemption import CrowdedCell, WaitingLocalRequest
-from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
+from gridbridge.model.accounting import JobRunAccounting, RemoteJobRunAccounting
+from gridbridge.model.campaigns.preemption import CellRequestsAndResources, WaitingLocalRequest
+from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
     ArrayEndQuery,
     ArrayLimits,
-    FutureJobEnd,
+    FutureDatedJobEnd,
     JobEnd,
     QueueAdmission,
     SubmittedJob,
@@ -23,18 +23,18 @@ from gridbridge.model.job import (
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.request import JobRequest, JobSpec, Pairs, Variant
 from gridbridge.model.site.host_facts import ClusterFacts
-from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
-from gridbridge.model.snapshot import JobStanding, QueueStatus
+from gridbridge.model.site.setup_findings import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.snapshot import ListedJobStatus, QueueInstanceStatus
 
 Where = TypeVar("Where", contravariant=True)
 
 
-class ArrayEndReader(Protocol[Where]):
+class CampaignArrayEndReader(Protocol[Where]):
     """Tells how the tasks of a campaign's arrays ended."""
 
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
-    ) -> Mapping[str, Mapping[int, JobEnd | FutureJobEnd | None]]:
+    ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
         """Return the ends of ended array tasks, by the array's account and task index from 1.
 
         The end is None if the accounting records contradict each other. Tasks that were not asked
@@ -157,12 +157,14 @@ class TransferTargetSetup(Protocol[Where]):
         """Return the number of batch slots for remote jobs."""
         ...
 
-    def read_remote_setup(self, where: Where, of_host: str, home: CellSetup, /) -> CellSetup:
+    def read_remote_setup(
+        self, where: Where, of_host: str, home: CellQconfSettings, /
+    ) -> CellQconfSettings:
         """Return the cluster's objects that a transfer from this host involves."""
         ...
 
 
-class HostTagKeeper(Protocol[Where]):
+class HostTagStore(Protocol[Where]):
     """Keeps tags of hosts that are halted and woken."""
 
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
@@ -181,7 +183,7 @@ class HostTagKeeper(Protocol[Where]):
 class ClusterDemandReader(Protocol[Where]):
     """Reads a cluster's hosts and waiting jobs, for the balancer."""
 
-    def query_demand_outputs(self, where: Where, /) -> tuple[SavedProgramOutputs, str]:
+    def query_demand_outputs(self, where: Where, /) -> tuple[SavedBatchProgramOutputs, str]:
         """Return what the client programs print now, in UTC, and the master's host."""
         ...
 
@@ -189,7 +191,7 @@ class ClusterDemandReader(Protocol[Where]):
 class BlockedJobReader(Protocol[Where]):
     """Reads the waiting jobs that are blocked by preemptible tasks."""
 
-    def query_blocked_jobs(self, where: Where, /) -> CrowdedCell:
+    def query_blocked_jobs(self, where: Where, /) -> CellRequestsAndResources:
         """Return the waiting jobs, the running tasks and the free resources of a cluster."""
         ...
 
@@ -208,7 +210,7 @@ class JobEndWatcher(Protocol[Where]):
         ...
 
 
-class JobEndStream(Protocol[Where]):
+class SshJobEndStream(Protocol[Where]):
     """Reports job ends over a persistent ssh connection."""
 
     def listen_for_job_ends(self, where: Where, /) -> Iterator[list[int]]:
@@ -229,13 +231,13 @@ class JobAccountingReader(Protocol[Where]):
 
     def query_accounting_records(
         self, where: Where, job_id: int, /
-    ) -> tuple[AccountingRecord, ...]:
+    ) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of a job, of all its tasks and runs."""
         ...
 
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
-    ) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+    ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
         """Parse whole lines of the accounting file whose account begins with `prefix`.
 
         Returns each record with its line, and the number of lines that could not be parsed.
@@ -243,20 +245,20 @@ class JobAccountingReader(Protocol[Where]):
         ...
 
     def settle_job_end(
-        self, records: Sequence[AccountingRecord | RemoteRecord], now: datetime, /
+        self, records: Sequence[JobRunAccounting | RemoteJobRunAccounting], now: datetime, /
     ) -> tuple[JobEnd | None, bool]:
         """Return the end that a job's records tell, and whether they contradict each other."""
         ...
 
 
-class SubmittedJobReader(Protocol[Where]):
+class UserJobRequestReader(Protocol[Where]):
     """Shows users the request of their job, before and after its submission."""
 
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
         """Return a listed job; ParseError if the job or the task does not exist."""
         ...
 
-    def query_job_standing(self, where: Where, job: int, /) -> JobStanding | None:
+    def query_job_standing(self, where: Where, job: int, /) -> ListedJobStatus | None:
         """Return a listed job's states and scheduling hindrances; None if it is not listed."""
         ...
 
@@ -271,7 +273,7 @@ class SubmittedJobReader(Protocol[Where]):
         ...
 
 
-class JobAlterer(Protocol[Where]):
+class UserJobAlterer(Protocol[Where]):
     """Lets users change their waiting jobs."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
@@ -292,7 +294,7 @@ class JobAlterer(Protocol[Where]):
 class TransferQueueMaker(Protocol[Where]):
     """Lets set-up make transfer queues by editing the cluster's objects."""
 
-    def read_home_setup(self, where: Where, of_host: str, /) -> CellSetup:
+    def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
         """Return the cluster's objects that a transfer queue on this host involves."""
         ...
 
@@ -300,7 +302,9 @@ class TransferQueueMaker(Protocol[Where]):
         """Return the slots of every queue on a host."""
         ...
 
-    def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueStatus, ...]:
+    def query_queue_instances(
+        self, where: Where, cluster: str, /
+    ) -> tuple[QueueInstanceStatus, ...]:
         """Return every queue instance with its state letters and slots."""
         ...
 
@@ -308,7 +312,7 @@ class TransferQueueMaker(Protocol[Where]):
         """Return the configuration of every queue."""
         ...
 
-    def query_besteffort_cell(self, where: Where, /) -> BestEffortCell:
+    def query_besteffort_cell(self, where: Where, /) -> BestEffortCellFacts:
         """Return the objects that best-effort queues involve."""
         ...
 

@@ -22,12 +22,12 @@ What differs between the systems and is not promised:
 from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 
-from gridbridge.batch.submission_result import SubmissionAnswer
-from gridbridge.model.job import JobDetail, JobEnd
+from gridbridge.batch.submission_result import SubmissionResult
+from gridbridge.model.job import JobAccountAndErrors, JobEnd
 from gridbridge.model.request import JobRequest, JobSpec, Variant
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.states import JobState
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 
 Where = TypeVar("Where", contravariant=True)
 
@@ -41,7 +41,7 @@ class JobSubmitter(Protocol[Where]):
 
     HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionAnswer:
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
         """Submit a held job under the transfer's name and account; never raises.
 
         Its request is already translated for the remote cluster, and its slots are those granted at
@@ -89,7 +89,7 @@ class JobSubmitter(Protocol[Where]):
 class ArraySubmitter(Protocol[Where]):
     """Submits and controls a campaign's arrays; hot programs load it."""
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionAnswer:
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
         """Submit a held array of `spec.tasks` tasks as one job; never raises."""
         ...
 
@@ -205,11 +205,11 @@ class ClusterStatusReader(Protocol[Where]):
         """Return a job's final end by its id and account; None while it is unknown."""
         ...
 
-    def query_request_vocabulary(self, where: Where, /) -> ClusterVocabulary | None:
+    def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
         """Return the names that a job may request; None if they are not checked."""
         ...
 
-    def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:
+    def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
         """Return the details of a listed job, empty if it is not listed."""
         ...
 
@@ -229,7 +229,7 @@ class RefusedJobMarker(Protocol[Where]):
         ...
 
 
-class JobRecaller(Protocol[Where]):
+class WaitingJobRecaller(Protocol[Where]):
     """Recalls waiting jobs: its deletion tells whether the job had started.
 
     A recall without a claim depends on that.

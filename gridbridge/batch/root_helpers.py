@@ -20,19 +20,19 @@ _is_personal = False
 _log = logging.getLogger(__name__)
 
 
-def run_root_verb(*words: str) -> None:
+def run_gridbridge_as_root(*words: str) -> None:
     """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
     sudo = SUDO if os.geteuid() else ()
     run_program((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()
 
 
-def choose_as_user_caller(policy: Policy) -> None:
+def choose_sudo_or_personal_call(policy: Policy) -> None:
     """Choose for this process whether gridbridge-as-user runs by sudo or as the person."""
     global _is_personal  # of this process, as the connections of shell/ssh
     _is_personal = policy.is_personal
 
 
-def call_as_user(
+def run_gridbridge_as_user(
     *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run gridbridge-as-user with these arguments; RemoteJobNotOurs if the job id was reused."""
@@ -40,7 +40,7 @@ def call_as_user(
     answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     _log_ledger_cuts(answer.stderr)
     if answer.status == NOT_OURS:
-        raise RemoteJobNotOurs(as_user_refusal(answer))
+        raise RemoteJobNotOurs(gridbridge_as_user_refusal(answer))
     return answer
 
 
@@ -52,7 +52,7 @@ def _log_ledger_cuts(output: bytes) -> None:
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
 
 
-def as_user_refusal(answer: CompletedProgram) -> str:
+def gridbridge_as_user_refusal(answer: CompletedProgram) -> str:
     """Return the message with which gridbridge-as-user refused to act."""
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

@@ -17,7 +17,7 @@ class SubmissionOutcome:
     UNSURE = "unsure"  # the job may exist: look it up by name
 
 
-class SubmissionAnswer:
+class SubmissionResult:
     """The outcome of a submission: the remote id if accepted, else the reason in one line."""
 
     __slots__ = ("reason", "remote_id", "result")
@@ -28,12 +28,12 @@ class SubmissionAnswer:
         self.reason = reason
 
 
-def answer_for_failed_command(error: CommandFailed) -> SubmissionAnswer:
+def answer_to_failed_submission(error: CommandFailed) -> SubmissionResult:
     """Return the outcome of a client that failed; with status 127 it never started."""
     if isinstance(error, SshLoginRefused):
         raise error  # the sender counts them
     if isinstance(error, SshAccessRejected):
-        return SubmissionAnswer(SubmissionOutcome.BARRED, reason=error.reason)
+        return SubmissionResult(SubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)
     result = SubmissionOutcome.LATER if never_began else SubmissionOutcome.UNSURE
-    return SubmissionAnswer(result, reason=error.reason)
+    return SubmissionResult(result, reason=error.reason)

@@ -7,14 +7,14 @@ import os
 
 from gridbridge.errors import StateError
 from gridbridge.model.transfer import claim
-from gridbridge.shell.files import random_file_name, replace_file
+from gridbridge.shell.files import random_file_name, replace_file_atomically
 from gridbridge.shell.runner import quote_for_sh
 
 GRANTS = ".gridbridge/grants"  # below the home of the service's account there
 HERE = __file__.rpartition("/")[0]
 
 
-def make_claim(route_says: str) -> str:
+def new_remote_job_claim(route_says: str) -> str:
     """Return a new claim of the route's kind, with a random token of two halves."""
     return random_file_name(random_file_name(f"{route_says.partition(' ')[0]}."))
 
@@ -22,8 +22,9 @@ def make_claim(route_says: str) -> str:
 def write_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key of a claim by file, readable by the caller alone.
 
-    Other kinds of claims have no key. Raises StateError if the folder of keys does not belong to
-    the spool's owner, since anyone may create names in the spool, or if the key can't be written.
+    Other kinds of claims have no key. Raises StateError if the folder of keys does not
+    belong to the spool's owner, since anyone may create names in the spool, or if the key can't be
+    written.
     """
     if claim.split_claim(of)[0] != claim.FILE:
         return
@@ -34,10 +35,10 @@ def write_claim_key(of: str, spool: str, uid: int) -> None:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not is_services:
         raise StateError(f"{folder}: {claim.NOT_SERVICES}")
-    replace_file(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
+    replace_file_atomically(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
-def claim_script(of: str, route_says: str, spool: str, uid: int) -> str:
+def remote_job_claim_lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the sh lines that claim a person's job before it starts."""
     kind = claim.split_claim(of)[0]
     if kind == claim.FILE:

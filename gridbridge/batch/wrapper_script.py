@@ -18,7 +18,7 @@ AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their enco
 NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment
 
 
-class JobStartMode:
+class ShellStartMode:
     """Grid Engine's ways to start a job (queue_conf(5) shell_start_mode, qsub(1) -b, -shell)."""
 
     POSIX = "posix_compliant"
@@ -28,7 +28,7 @@ class JobStartMode:
     BINARY_NO_SHELL = "-b y -shell n"
 
 
-class WrappedJob:
+class WrapperScriptValues:
     """The values of one job for the wrapper script; user text is quoted when it is written."""
 
     __slots__ = (
@@ -82,7 +82,7 @@ class WrappedJob:
         self.own = own  # sh lines that write the command stand-ins; empty: none
 
 
-def write_wrapper_script(job: WrappedJob) -> bytes:
+def write_wrapper_script(job: WrapperScriptValues) -> bytes:
     """Write the whole script for the remote submission."""
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
@@ -93,7 +93,7 @@ def write_wrapper_script(job: WrappedJob) -> bytes:
     return whole.replace(FIRST, before + FIRST, 1) if before else whole
 
 
-def _header(job: WrappedJob) -> str:
+def _header(job: WrapperScriptValues) -> str:
     settings = {
         "transfer": job.transfer,
         "spool": job.spool,
@@ -115,28 +115,28 @@ def _script_writer(script: bytes) -> str:
     return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
 
 
-def _runner(job: WrappedJob) -> str:
+def _runner(job: WrapperScriptValues) -> str:
     """Define gb_job: the job's command with its environment and three streams.
 
     Its arguments, if any, are those of env(1), for variables that the remote execd made. gb_job is
     a subshell, so that the shell's messages about signals go to the wrapper's own standard error.
     """
     words = ["env", '"$@"', *_environment(job), *_command(job)]
-    source = '"$gb_script"' if job.start == JobStartMode.STDIN else '"$gb_stdin"'
+    source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
     errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
     return _finder(job) + (
         f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n'
     )
 
 
-def _program(job: WrappedJob) -> str:
+def _program(job: WrapperScriptValues) -> str:
     """Return the program without which Grid Engine would not start the job."""
-    if job.start == JobStartMode.BINARY_NO_SHELL:
+    if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
-    return "" if job.start == JobStartMode.UNIX else job.shell
+    return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
-def _finder(job: WrappedJob) -> str:
+def _finder(job: WrapperScriptValues) -> str:
     """Define gb_found, which looks for that program in the job's own PATH."""
     path = "".join(
         f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH"
@@ -144,7 +144,7 @@ def _finder(job: WrappedJob) -> str:
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
-def _environment(job: WrappedJob) -> list[str]:
+def _environment(job: WrapperScriptValues) -> list[str]:
     """Return the variable assignments; the remote side's values come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
@@ -155,14 +155,14 @@ def _environment(job: WrappedJob) -> list[str]:
     return words
 
 
-def _path(job: WrappedJob) -> list[str]:
+def _path(job: WrapperScriptValues) -> list[str]:
     """Return the assignment of PATH, with TMPDIR first, if the job has its own PATH."""
     ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
     own = [f"{ours}{quote_for_sh(value)}" for name, value in job.environment if name == "PATH"]
     return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
 
 
-def _command(job: WrappedJob) -> list[str]:
+def _command(job: WrapperScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
     shepherd's rules: -b y goes through the shell as one string, its words joined by blanks and
@@ -170,32 +170,32 @@ def _command(job: WrappedJob) -> list[str]:
     script's first line; $0 of `-c` is the shell's own name.
     """
     arguments = [quote_for_sh(argument) for argument in job.arguments]
-    if job.start == JobStartMode.BINARY_NO_SHELL:
+    if job.start == ShellStartMode.BINARY_NO_SHELL:
         return arguments
     shell = _shell(job)
-    if job.start == JobStartMode.BINARY:
+    if job.start == ShellStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
         path = home_id.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
         return [*shell, "-c", path + quote_for_sh(line), *_zeroth(job)]
-    if job.start == JobStartMode.STDIN:
+    if job.start == ShellStartMode.STDIN:
         return [*shell, "-s", *arguments]
-    if job.start == JobStartMode.UNIX:
+    if job.start == ShellStartMode.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = home_id.words_to_run_after_profile(job.script) if _may_lose_path(job) else []
+    behind = home_id.shell_args_restoring_path(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
-def _may_lose_path(job: WrappedJob) -> bool:
+def _may_lose_path(job: WrapperScriptValues) -> bool:
     """Say whether a login profile may replace the PATH with the command stand-ins."""
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
-def _zeroth(job: WrappedJob) -> list[str]:
+def _zeroth(job: WrapperScriptValues) -> list[str]:
     name = job.shell.rpartition("/")[2]
     return [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
 
 
-def _shell(job: WrappedJob) -> list[str]:
+def _shell(job: WrapperScriptValues) -> list[str]:
     name = job.shell.rpartition("/")[2]
     if not job.login:
         return [quote_for_sh(job.shell)]

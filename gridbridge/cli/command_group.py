@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 
-class CommandGroup(click.Group):
+class FullSentenceCommandGroup(click.Group):
     """A group of commands whose help shows the whole first sentence of each command.
 
     click truncates these sentences at the end of the line.
@@ -41,7 +41,7 @@ class CommandGroup(click.Group):
         return (command and command.help) or ""
 
 
-class LazyCommands(CommandGroup):
+class LazyCommandGroup(FullSentenceCommandGroup):
     """A group whose commands are imported only when they are called.
 
     Importing all of them takes ten times as long.

@@ -15,7 +15,12 @@ from functools import partial
 import click
 
 from gridbridge.cli import output
-from gridbridge.errors import GridbridgeError, OutputReaderGone, ProgramNotStarted, describe_error
+from gridbridge.errors import (
+    GridbridgeError,
+    ProgramNotStarted,
+    StandardOutputReaderGone,
+    describe_error,
+)
 from gridbridge.model.places import ELSEWHERE
 from gridbridge.program import log_file
 
@@ -56,7 +61,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
     """Run a step and return the exit status, `status` if the step succeeds."""
     try:
         return step() or status
-    except OutputReaderGone:
+    except StandardOutputReaderGone:
         return READER_GONE
     except click.NoSuchOption as error:
         return _report_error(name, _visible(error).format_message(), error.exit_code)
@@ -107,7 +112,7 @@ def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
     """Print the traceback of each error but wrong usage, and raise the error again."""
     try:
         yield
-    except (click.ClickException, click.Abort, OutputReaderGone):
+    except (click.ClickException, click.Abort, StandardOutputReaderGone):
         raise
     except Exception:
         if is_debug:

@@ -5,7 +5,7 @@ import logging
 import click
 
 from gridbridge.cli import error_boundary
-from gridbridge.cli.command_group import LazyCommands
+from gridbridge.cli.command_group import LazyCommandGroup
 from gridbridge.cli.options import version_option
 
 MODULES = {
@@ -27,7 +27,7 @@ MODULES = {
 
 
 @click.group(
-    cls=LazyCommands, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyCommandGroup, modules=MODULES, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @version_option("gridbridge, version {version}")
 @click.option("--debug", is_flag=True, help="Show where an unexpected error came from.")

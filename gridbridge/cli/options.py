@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.errors import ClusterNotObserved
+from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.places import CONFIG, PUBLISHED
 
 EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later
@@ -20,7 +20,7 @@ Option: TypeAlias = Callable[
 ]  # the type of click's options
 
 
-def refuse_empty_value(
+def refuse_empty_option_value(
     ctx: click.Context, option: click.Parameter, value: str | None
 ) -> str | None:
     """Refuse an empty option value, as of an unset variable in a script."""
@@ -46,7 +46,7 @@ FROM = click.option(
     "folder",
     metavar="FOLDER",
     default="",
-    callback=refuse_empty_value,
+    callback=refuse_empty_option_value,
     help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
@@ -106,7 +106,7 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
     return give
 
 
-def config_unless_snapshot(folder: str, path: str) -> str:
+def config_path_unless_snapshot(folder: str, path: str) -> str:
     """Return the path of --config; empty beside --from, unless it was given."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
@@ -124,6 +124,6 @@ def exit_75_without_answer(act: Callable[[], Value]) -> Value:
     """Call a function; exit with 75 if a cluster gave no complete answer."""
     try:
         return act()
-    except ClusterNotObserved as error:
+    except ClusterStateUnknown as error:
         output.print_error(f"gridbridge: {error}")
         raise SystemExit(EXIT_NO_ANSWER) from error

@@ -9,15 +9,18 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
-from gridbridge.errors import GridbridgeError, OutputError, OutputReaderGone
+from gridbridge.errors import GridbridgeError, StandardOutputReaderGone, StandardOutputUnwritable
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
 
 def print_line(text: str = "") -> None:
-    """Print one line on standard output; OutputError or OutputReaderGone if that fails."""
+    """Print one line on standard output.
+
+    StandardOutputUnwritable or StandardOutputReaderGone if that fails.
+    """
     if sys.stdout is None:  # closed by the shell: >&-
-        raise OutputError("standard output: closed")
+        raise StandardOutputUnwritable("standard output: closed")
     try:
         sys.stdout.write(f"{text}\n")
     except OSError as error:
@@ -25,7 +28,7 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output; OutputError or OutputReaderGone if that fails."""
+    """Flush standard output; StandardOutputUnwritable or StandardOutputReaderGone if that fails."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -50,7 +53,7 @@ def show_progress(text: str) -> None:
         sys.stderr.flush()
 
 
-def is_terminal() -> bool:
+def is_stdout_terminal() -> bool:
     """Say whether standard output is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
@@ -72,7 +75,7 @@ def print_table(
     On a narrow terminal cells are folded, except in `unbroken` columns. Columns in `numbers` are
     aligned to the right.
     """
-    if is_terminal():
+    if is_stdout_terminal():
         _rich_table(head, rows, style_of, unbroken, numbers)
         return
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
@@ -87,8 +90,8 @@ def print_table(
 def _lost(error: OSError) -> GridbridgeError:
     _drop(sys.stdout)
     if isinstance(error, BrokenPipeError):
-        return OutputReaderGone()
-    return OutputError(f"standard output: {error.strerror}")
+        return StandardOutputReaderGone()
+    return StandardOutputUnwritable(f"standard output: {error.strerror}")
 
 
 def _drop(stream: TextIO) -> None:

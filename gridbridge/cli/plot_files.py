@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gridbridge.errors import OutputError
+from gridbridge.errors import StandardOutputUnwritable
 
 if TYPE_CHECKING:  # the import takes half a second, which usage errors don't need
     from matplotlib.axes import Axes
@@ -29,23 +29,23 @@ def check_plot_file_name(_: click.Context, __: click.Parameter, path: str | None
     return path
 
 
-def require_writable_plot(path: str) -> None:
+def require_writable_plot_path(path: str) -> None:
     """Refuse a plot path that can't be written, before its data are gathered."""
     folder = os.path.dirname(path) or "."
     try:
         os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror or error}") from error
+        raise StandardOutputUnwritable(f"{path}: {error.strerror or error}") from error
     if os.path.isdir(path):
-        raise OutputError(f"{path}: it is a folder")
+        raise StandardOutputUnwritable(f"{path}: it is a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"{path}: Permission denied")
+        raise StandardOutputUnwritable(f"{path}: Permission denied")
 
 
 def save_plot(figure: Figure, path: str, dots: int) -> None:
     """Write a plot to a temporary file and rename it, in the format of its suffix.
 
-    OutputError when it can't be written.
+    StandardOutputUnwritable when it can't be written.
     """
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}")
@@ -55,7 +55,7 @@ def save_plot(figure: Figure, path: str, dots: int) -> None:
     except OSError as error:
         if os.path.exists(beside):
             os.unlink(beside)
-        raise OutputError(f"{path}: {error.strerror or error}") from error
+        raise StandardOutputUnwritable(f"{path}: {error.strerror or error}") from error
 
 
 def _ending(path: str) -> str:

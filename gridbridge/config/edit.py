@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     try:
         raw = policy_file.read_configuration_bytes(path)
         edited = (
-            put_section(raw, (group, name), lines)
+            put_keys_in_section(raw, (group, name), lines)
             if verb == "put"
             else drop_section(raw, (group, name))
         )
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         raise SystemExit(f"{path}: {error}") from error
 
 
-def put_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
+def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
     """Return the file with these keys in a section; a missing section is appended."""
     document, keys = _document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
@@ -158,7 +158,7 @@ def _title(section: Section) -> str:
 def _replace(path: str, data: bytes) -> None:
     """Replace the file atomically, and keep its mode and group."""
     before = os.stat(path)
-    files.replace_file(path, data, mode=before.st_mode & 0o777)
+    files.replace_file_atomically(path, data, mode=before.st_mode & 0o777)
     if os.stat(path).st_gid != before.st_gid:
         os.chown(path, -1, before.st_gid)
 

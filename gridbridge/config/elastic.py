@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
-from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.mistakes import KeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,
     HOST_NAME,
@@ -13,26 +13,26 @@ from gridbridge.model.elastic.balance_sections import (
     SCHEDULE,
     WORD,
     BalanceSection,
-    BootstrapSection,
-    DemandSection,
-    PoolSection,
+    DemandPolicySection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
     PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
-    ProviderSection,
     SqueezeSection,
 )
 from gridbridge.model.settings import OBJECT_NAME
 
 FOR_ALL = ("kind", "timeout_s")
 PROVIDER_DEFAULTS: Mapping[str, object] = {
-    key.name: getattr(ProviderSection(), key.name) for key in fields(ProviderSection)
+    key.name: getattr(MachineProviderSection(), key.name) for key in fields(MachineProviderSection)
 }
 POOL_OVERRIDES = ("image", "size")  # keys that a pool may set in place of its provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderKeys:
+class ProviderKindKeys:
     """The keys that a kind of provider has, and those that it requires."""
 
     has: tuple[str, ...]
@@ -45,9 +45,9 @@ def _text(key: str) -> str:
     return form.get(key, WORD).right.removesuffix(", or empty")
 
 
-def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKeys:
+def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
     has = tuple(dict.fromkeys((*needs, *optional)))
-    return ProviderKeys(has=has, needs={key: _text(key) for key in needs})
+    return ProviderKindKeys(has=has, needs={key: _text(key) for key in needs})
 
 
 OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
@@ -71,16 +71,16 @@ OF_HOST = {
 }
 
 
-def find_provider_problems(sections: Table) -> Iterator[str]:
+def find_provider_contradictions(sections: Table) -> Iterator[str]:
     """Find contradictions between [provider], [pool] and [power] sections."""
-    providers = select_subtable(sections, "provider")
+    providers = subtable_or_empty(sections, "provider")
     for name in (name for name in providers if isinstance(providers[name], dict)):
-        mistakes = _provider_problems(select_subtable(providers, name))
+        mistakes = _provider_problems(subtable_or_empty(providers, name))
         yield from (f"[provider.{format_toml_key(name)}] {problem}" for problem in mistakes)
     for title, judge in (("pool", _pool_problems), ("power", _host_problems)):
-        tables = select_subtable(sections, title)
+        tables = subtable_or_empty(sections, title)
         for name in (name for name in tables if isinstance(tables[name], dict)):
-            mistakes = judge(select_subtable(tables, name), providers)
+            mistakes = judge(subtable_or_empty(tables, name), providers)
             yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
@@ -111,7 +111,7 @@ def _provider_problems(provider: Table) -> Iterator[str]:
 
 
 def _misplaced(
-    table: Table, keys: ProviderKeys, foreign: tuple[str, ...], wrong: str
+    table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], wrong: str
 ) -> Iterator[str]:
     """Find missing required keys, and keys that belong to other kinds."""
     for key, right in keys.needs.items():
@@ -121,7 +121,7 @@ def _misplaced(
         value = table.get(key, PROVIDER_DEFAULTS.get(key, ""))
         if value != PROVIDER_DEFAULTS.get(key, ""):
             right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
-            yield f"{key}{KeyMistake(value, wrong, right)}"
+            yield f"{key}{KeyProblem(value, wrong, right)}"
 
 
 def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
@@ -130,14 +130,14 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     clouds = tuple(
         provider_name
         for provider_name in providers
-        if _makes(select_subtable(providers, provider_name))
+        if _makes(subtable_or_empty(providers, provider_name))
     )
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
-        yield f"provider{KeyMistake(name, wrong, f'a provider ({names})')}"
+        yield f"provider{KeyProblem(name, wrong, f'a provider ({names})')}"
         return
-    provider = select_subtable(providers, str(name))
+    provider = subtable_or_empty(providers, str(name))
     is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
     for key in POOL_OVERRIDES if is_cloud else ():
         if not (pool.get(key) or provider.get(key)):
@@ -145,7 +145,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     for key in () if is_cloud else (*POOL_OVERRIDES, "host_key"):
         if value := pool.get(key):
             wrong = "with kind command" if name else "without a provider"
-            yield f"{key}{KeyMistake(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
+            yield f"{key}{KeyProblem(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
 
 
 def _makes(provider: Table) -> bool:
@@ -158,45 +158,47 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
     switches = tuple(
         provider_name
         for provider_name in providers
-        if not _makes(select_subtable(providers, provider_name))
+        if not _makes(subtable_or_empty(providers, provider_name))
     )
     if not name:
         yield "provider: missing; a provider of kind power"
     elif name not in switches:
         names = ", ".join(switches) or "none is defined"
-        yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({names})')}"
+        yield f"provider{KeyProblem(name, 'undefined', f'a provider of kind power ({names})')}"
     else:
-        way = _way(select_subtable(providers, str(name)))
+        way = _way(subtable_or_empty(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
         foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
         yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")
 
 
-GROUPS: tuple[SectionGroup, ...] = (
-    SingleSection(name="balance", kind=BalanceSection),
-    SingleSection(name="demand", kind=DemandSection),
-    SingleSection(name="squeeze", kind=SqueezeSection),
-    SingleSection(name="bootstrap", kind=BootstrapSection),
-    NamedSections(name="pool", field="pools", kind=PoolSection, form=OBJECT_NAME),
-    NamedSections(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
+GROUPS: tuple[SectionsOfOneName, ...] = (
+    UnnamedSection(name="balance", kind=BalanceSection),
+    UnnamedSection(name="demand", kind=DemandPolicySection),
+    UnnamedSection(name="squeeze", kind=SqueezeSection),
+    UnnamedSection(name="bootstrap", kind=MachineBootstrapSection),
+    NamedSections(name="pool", field="pools", kind=NodePoolSection, form=OBJECT_NAME),
+    NamedSections(
+        name="provider", field="providers", kind=MachineProviderSection, form=OBJECT_NAME
+    ),
     NamedSections(name="power", field="powered", kind=PoweredHostSection, form=HOST_NAME),
 )
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictory limits, and keys that don't fit a kind of provider."""
-    section = select_subtable(sections, "balance")
+    section = subtable_or_empty(sections, "balance")
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
-    yield from _of_schedule(select_subtable(sections, "demand").get("schedule"))
-    section = select_subtable(sections, "squeeze")
+    yield from _of_schedule(subtable_or_empty(sections, "demand").get("schedule"))
+    section = subtable_or_empty(sections, "squeeze")
     minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
     target = section.get("target_reserve", SqueezeSection().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
-    boot = select_subtable(sections, "bootstrap")
+    boot = subtable_or_empty(sections, "bootstrap")
     for key in ("user", "key"):
         if boot.get("steps") and not boot.get(key):
             yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
@@ -204,7 +206,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):
             yield f'[bootstrap] {step}: empty; expected a value, or steps without "{step}"'
-    yield from find_provider_problems(sections)
+    yield from find_provider_contradictions(sections)
 
 
 def _of_schedule(schedule: object) -> Iterator[str]:

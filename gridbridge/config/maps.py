@@ -3,20 +3,26 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
+from gridbridge.config.mistakes import KeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.sections import (
     NO_SECTION,
     find_section_problems,
     format_section,
     parse_section,
-    with_default_values,
+    reset_section_to_defaults,
 )
 from gridbridge.config.site import keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.request import is_home_place
+from gridbridge.model.request import is_home_only_resource
 from gridbridge.model.transfer import request_rules
-from gridbridge.model.transfer.transfer_sections import KINDS, THERE, AnyRule, ResourceRule, Rules
+from gridbridge.model.transfer.transfer_sections import (
+    KINDS,
+    THERE,
+    AnyRule,
+    ResourceMappingRule,
+    Rules,
+)
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
@@ -50,8 +56,10 @@ class MappingSections:
         return {
             cluster: {
                 (kind, name): parse_section(rule, KINDS[kind][0])
-                for kind in select_subtable(content, cluster)
-                for name, rule in select_subtable(select_subtable(content, cluster), kind).items()
+                for kind in subtable_or_empty(content, cluster)
+                for name, rule in subtable_or_empty(
+                    subtable_or_empty(content, cluster), kind
+                ).items()
             }
             for cluster in content
         }
@@ -61,7 +69,7 @@ class MappingSections:
         for cluster, rules in value.items():
             for (kind, name), rule in rules.items():
                 title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"
-                yield format_section(title, rule, with_default_values(rule))
+                yield format_section(title, rule, reset_section_to_defaults(rule))
 
 
 GROUP = MappingSections()
@@ -70,10 +78,10 @@ GROUP = MappingSections()
 def find_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
     clusters, local = (
-        select_subtable(sections, "cluster"),
-        select_subtable(sections, "site").get("cluster"),
+        subtable_or_empty(sections, "cluster"),
+        subtable_or_empty(sections, "site").get("cluster"),
     )
-    for cluster, kinds in select_subtable(sections, MAPS).items():
+    for cluster, kinds in subtable_or_empty(sections, MAPS).items():
         title = f"{MAPS}.{format_toml_key(cluster)}"
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
@@ -99,17 +107,17 @@ def find_mapping_problems(sections: Table) -> Iterator[str]:
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find resources that a transfer queue requests and its mapping refuses."""
-    queues, clusters = select_subtable(sections, "queue"), select_subtable(sections, "cluster")
+    queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
-        cluster = str(select_subtable(queues, name).get("cluster"))
+        cluster = str(subtable_or_empty(queues, name).get("cluster"))
         if not _asks_by_rule(clusters, cluster):
-            yield from _queue_of_oar_problems(name, select_subtable(queues, name))
-        rules = select_subtable(
-            select_subtable(select_subtable(sections, MAPS), cluster), request_rules.RESOURCE
+            yield from _queue_of_oar_problems(name, subtable_or_empty(queues, name))
+        rules = subtable_or_empty(
+            subtable_or_empty(subtable_or_empty(sections, MAPS), cluster), request_rules.RESOURCE
         )
-        for resource, value in select_subtable(select_subtable(queues, name), "asks").items():
+        for resource, value in subtable_or_empty(subtable_or_empty(queues, name), "asks").items():
             entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
-            rule = select_subtable(rules, resource)
+            rule = subtable_or_empty(rules, resource)
             yield from _asked_problems(entry, resource, rule)
             if _asks_by_rule(clusters, cluster):
                 yield from _plain_problems(entry, resource, rule)
@@ -128,13 +136,13 @@ def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
     """Find `spread` in rules for clusters whose parallel environments place slots."""
     for name in rules:
-        if spread := select_subtable(rules, name).get("spread"):
+        if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
             yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
 
 
 def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
-    if is_home_place(resource):
+    if is_home_only_resource(resource):
         yield _wrong(entry, "a place at home", "what the other cluster's jobs can ask for")
     elif rule.get("drop") or rule.get("reject"):
         yield _wrong(entry, "not asked for there", "a resource whose rule has no drop or reject")
@@ -145,17 +153,17 @@ def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) 
 def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
     """Format a mistake of a value, with its section and key."""
     title, key, value = entry
-    return f"[{title}] {key}{KeyMistake(value, wrong, right)}"
+    return f"[{title}] {key}{KeyProblem(value, wrong, right)}"
 
 
 def _asks_by_rule(clusters: Table, cluster: str) -> bool:
-    return keys_of_cluster_kind(select_subtable(clusters, cluster)).asks_by_rule
+    return keys_of_cluster_kind(subtable_or_empty(clusters, cluster)).asks_by_rule
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
     """Find time limits in minutes or hours, which the cluster would read as seconds."""
     for name in rules:
-        rule = select_subtable(rules, name)
+        rule = subtable_or_empty(rules, name)
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
@@ -167,7 +175,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
     """Find rules for OAR's walltime or `-l` levels that have other than plain amounts."""
     for name in rules:
-        rule = select_subtable(rules, name)
+        rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
             yield _wrong(
@@ -197,14 +205,14 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     """Find keys that only OAR has: properties and levels of `oarsub -l`."""
     for name in rules:
-        rule = select_subtable(rules, name)
+        rule = subtable_or_empty(rules, name)
         if relation := rule.get("relation"):
-            mistake = KeyMistake(
+            mistake = KeyProblem(
                 relation, "not of OAR", "empty: the cluster knows how its amounts compare"
             )
             yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            wrong = KeyMistake(remote_name, "not of OAR", THERE.right)
+            wrong = KeyProblem(remote_name, "not of OAR", THERE.right)
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
 
 
@@ -215,7 +223,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
         mistakes = list(find_section_problems(rule, table, section))
-        yield from mistakes or _contradictions(rule, name, kind, select_subtable(rules, name))
+        yield from mistakes or _contradictions(rule, name, kind, subtable_or_empty(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_rules.RESOURCE:
         yield from _meeting_problems(title, rules)
@@ -230,7 +238,7 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     if kind != request_rules.RESOURCE:
         return
     for word in (name, str(rule.get("to", ""))):
-        if is_home_place(word):
+        if is_home_only_resource(word):
             yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
     yield from _amount_problems((title, "default", rule.get("default", "")), rule)
 
@@ -246,7 +254,7 @@ def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[st
 
 
 def _is_converted(rule: Table) -> bool:
-    usual = ResourceRule()
+    usual = ResourceMappingRule()
     return bool(rule.get("unit", usual.unit)) or rule.get("scale", usual.scale) != usual.scale
 
 
@@ -254,12 +262,12 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
     """Find two resources with the same remote name: one request would have it twice."""
     sources: dict[str, str] = {}
     for name in rules:
-        rule = select_subtable(rules, name)
+        rule = subtable_or_empty(rules, name)
         if rule.get("drop") is True or rule.get("reject"):
             continue
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
-            wrong = KeyMistake(
+            wrong = KeyProblem(
                 remote_name,
                 f"{sources[remote_name]} becomes that, too",
                 "another name, or drop one",
@@ -272,12 +280,12 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
     """Find cycles of renamed names, each once: a name is renamed once only."""
     for name in rules:
         path = [name]
-        while (remote_name := str(select_subtable(rules, path[-1]).get("to", ""))) in rules:
+        while (remote_name := str(subtable_or_empty(rules, path[-1]).get("to", ""))) in rules:
             if remote_name in path:
                 break
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
-            wrong = KeyMistake(
+            wrong = KeyProblem(
                 path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone"
             )
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"

@@ -8,17 +8,24 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.settings import QueueDefaults, RemoteAccountNames, setting_of_key
+from gridbridge.model.settings import (
+    DefaultRequestsOfQueue,
+    RemoteAccountNames,
+    config_key_description,
+)
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (RemoteAccountNames, QueueDefaults)  # types of tables of texts within a section
+TABLE_TYPES = (
+    RemoteAccountNames,
+    DefaultRequestsOfQueue,
+)  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
-class KeyMistake(ValueError):
+class KeyProblem(ValueError):
     """A value that a key of gridbridge.toml does not allow."""
 
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
@@ -27,7 +34,7 @@ class KeyMistake(ValueError):
 
 def describe_allowed_values(key: Field[object]) -> str:
     """Describe the values that a key allows."""
-    kind, description = key_type(key), setting_of_key(key)
+    kind, description = config_key_type(key), config_key_description(key)
     if issubclass(kind, StrEnum):
         return " or ".join(format_message_value(word) for word in kind)
     if kind in (str, *TABLE_TYPES):
@@ -38,16 +45,16 @@ def describe_allowed_values(key: Field[object]) -> str:
     return f"{noun}, {description.low} to {description.high} {description.unit}".rstrip()
 
 
-def describe_default(key: Field[object]) -> str:
+def describe_key_default(key: Field[object]) -> str:
     """Describe a key's default value, or say that the key is required."""
     if key.default_factory is not MISSING:
         return f"default {format_message_value(key.default_factory())}"
     if key.default is MISSING:
         return "required"
-    return f"default {setting_of_key(key).inherits or format_message_value(key.default)}"
+    return f"default {config_key_description(key).inherits or format_message_value(key.default)}"
 
 
-def key_type(key: Field[object]) -> type:
+def config_key_type(key: Field[object]) -> type:
     """Return the type of a key's values."""
     assert isinstance(key.type, type)
     return key.type
@@ -79,7 +86,7 @@ def cluster_kind_name(cluster: Table) -> str:
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
-def select_subtable(tables: Table, name: str) -> Table:
+def subtable_or_empty(tables: Table, name: str) -> Table:
     """Return a table within a table, empty when it is missing."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}

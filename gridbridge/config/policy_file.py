@@ -15,11 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from gridbridge.config import campaigns, elastic, rebalance, site, transfer
-from gridbridge.config.mistakes import Table, format_toml_key, select_subtable
+from gridbridge.config.mistakes import Table, format_toml_key, subtable_or_empty
 from gridbridge.config.sections import (
-    ConfigCapability,
-    SectionGroup,
-    drop_unnamed_content,
+    CapabilityConfigModule,
+    SectionsOfOneName,
+    drop_unnamed_section_values,
     find_keys_above_sections,
     find_misplaced_keys,
 )
@@ -28,14 +28,14 @@ from gridbridge.model.places import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.shell import trust
 
-CAPABILITIES: tuple[ConfigCapability, ...] = (
+CAPABILITIES: tuple[CapabilityConfigModule, ...] = (
     site,
     transfer,
     campaigns,
     elastic,
     rebalance,
 )
-GROUPS: Mapping[str, SectionGroup] = MappingProxyType(
+GROUPS: Mapping[str, SectionsOfOneName] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )
 
@@ -56,7 +56,7 @@ HEADER = """\
 def load_configuration(path: str) -> Policy:
     """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    For root, UntrustedFile is raised if anybody else could have written the file.
+    For root, FileWritableByOthers is raised if anybody else could have written the file.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 
@@ -110,7 +110,7 @@ def _refuse(path: str, opened: int) -> None:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
-    owner = trust.demanded_file_owner()
+    owner = trust.required_trusted_file_owner()
     if owner is not None:
         trust.require_trusted_path(os.path.abspath(path), opened, owner)
 
@@ -148,7 +148,9 @@ def _problems(sections: Table) -> Iterator[str]:
     yield from find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.find_config_problems(drop_unnamed_content(sections, GROUPS.values()))
+        yield from capability.find_config_problems(
+            drop_unnamed_section_values(sections, GROUPS.values())
+        )
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
@@ -163,6 +165,6 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
 
 def _policy(sections: Table) -> Policy:
     parts: dict[str, Any] = {
-        group.field: group.read(select_subtable(sections, name)) for name, group in GROUPS.items()
+        group.field: group.read(subtable_or_empty(sections, name)) for name, group in GROUPS.items()
     }
     return Policy(**parts)

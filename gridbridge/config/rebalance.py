@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
-from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.mistakes import KeyProblem, Table, format_toml_key, subtable_or_empty
+from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 
-SECTION = SingleSection(name="rebalance", kind=RebalanceSection)
+SECTION = UnnamedSection(name="rebalance", kind=RebalanceSection)
 STORAGE = NamedSections(name="storage", field="storage", kind=StorageSection, form=OBJECT_NAME)
-GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
+GROUPS: tuple[SectionsOfOneName, ...] = (SECTION, STORAGE)
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictory limits, and unknown or duplicate storage areas."""
-    section = select_subtable(sections, "rebalance")
+    section = subtable_or_empty(sections, "rebalance")
     least = section.get("full_free_bytes", RebalanceSection().full_free_bytes)
     enough = section.get("min_free_bytes", RebalanceSection().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
     yield from _storage_problems(
-        select_subtable(sections, "storage"), select_subtable(sections, "cluster")
+        subtable_or_empty(sections, "storage"), subtable_or_empty(sections, "cluster")
     )
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
-        area = select_subtable(areas, name)
+        area = subtable_or_empty(areas, name)
         cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
-            problem = KeyMistake(cluster, "undefined", f"one of {', '.join(clusters)}")
+            problem = KeyProblem(cluster, "undefined", f"one of {', '.join(clusters)}")
             yield f"[storage.{format_toml_key(name)}] cluster{problem}"
         elif name in clusters:
             title = f"[storage.{format_toml_key(name)}]"
             yield f"{title}: a cluster's name; another one, such as {name}-data"
         elif (first := owners.setdefault((str(cluster), path), name)) != name:
-            problem = KeyMistake(path, f"the folder of {first}", "a folder of its own")
+            problem = KeyProblem(path, f"the folder of {first}", "a folder of its own")
             yield f"[storage.{format_toml_key(name)}] path{problem}"

@@ -15,16 +15,21 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.config.mistakes import (
     TABLE_TYPES,
-    KeyMistake,
+    KeyProblem,
     Table,
+    config_key_type,
     describe_allowed_values,
-    describe_default,
+    describe_key_default,
     format_toml_key,
     format_toml_value,
-    key_type,
-    select_subtable,
+    subtable_or_empty,
 )
-from gridbridge.model.settings import OBJECT_NAME, RemoteAccountNames, TextFormat, setting_of_key
+from gridbridge.model.settings import (
+    OBJECT_NAME,
+    ConfigTextFormat,
+    RemoteAccountNames,
+    config_key_description,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -35,7 +40,7 @@ NO_SECTION = "not a section; its keys stand below"
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 
-class SectionGroup(Protocol):
+class SectionsOfOneName(Protocol):
     """All sections of one name in gridbridge.toml, and the field of Policy that they fill."""
 
     @property
@@ -66,10 +71,10 @@ class SectionGroup(Protocol):
         ...
 
 
-class ConfigCapability(Protocol):
+class CapabilityConfigModule(Protocol):
     """A module of this package with the sections of one capability."""
 
-    GROUPS: tuple[SectionGroup, ...]
+    GROUPS: tuple[SectionsOfOneName, ...]
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find contradictions between sections."""
@@ -77,7 +82,7 @@ class ConfigCapability(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SingleSection(Generic[S]):
+class UnnamedSection(Generic[S]):
     """A section of gridbridge.toml without a name of its own, such as [poller]."""
 
     name: str
@@ -103,7 +108,7 @@ class SingleSection(Generic[S]):
 
     def text(self, value: S) -> Iterator[str]:
         """Yield the text of the section."""
-        yield format_section(self.name, value, with_default_values(value))
+        yield format_section(self.name, value, reset_section_to_defaults(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +118,7 @@ class NamedSections(Generic[S]):
     name: str
     field: str
     kind: type[S]
-    form: TextFormat  # form of the names
+    form: ConfigTextFormat  # form of the names
     # adds the defaults that follow from the name
     filled: Callable[[S, str], S] = lambda section, _: section
 
@@ -145,33 +150,33 @@ class NamedSections(Generic[S]):
     def text(self, value: Mapping[str, S]) -> Iterator[str]:
         """Yield the text of the sections, in their order."""
         for name, section in value.items():
-            as_usual = self.filled(with_default_values(section), name)
+            as_usual = self.filled(reset_section_to_defaults(section), name)
             yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
 
 
-def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[str]:
+def find_misplaced_keys(sections: Table, groups: Iterable[SectionsOfOneName]) -> Iterator[str]:
     """Report unknown keys of a section that belong to other sections."""
-    judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
+    judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
-    for group in (group for group in judged if isinstance(group, SingleSection)):
-        for key in sorted(select_subtable(sections, group.name).keys() - names[group.title]):
+    for group in (group for group in judged if isinstance(group, UnnamedSection)):
+        for key in sorted(subtable_or_empty(sections, group.name).keys() - names[group.title]):
             if homes := [title for title, keys in names.items() if key in keys]:
                 others = " and ".join(homes)
                 yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
 
 
 def find_keys_above_sections(
-    sections: Table, groups: Iterable[SectionGroup]
+    sections: Table, groups: Iterable[SectionsOfOneName]
 ) -> Iterator[tuple[str, str]]:
     """Yield the keys that stand above every section, each with its mistake.
 
     The name of named sections (`queue = 5`) is such a key if a single section has a key of that
     name.
     """
-    judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
+    judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     for name, value in sections.items():
         homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
-        singles = [group.title for group in homes if isinstance(group, SingleSection)]
+        singles = [group.title for group in homes if isinstance(group, UnnamedSection)]
         if isinstance(value, dict) or _is_of_tables(value):
             continue
         if singles or name not in (group.name for group in judged):
@@ -180,10 +185,10 @@ def find_keys_above_sections(
             yield name, f"{format_toml_key(name)}: a key above every section; below {right}"
 
 
-def drop_unnamed_content(sections: Table, groups: Iterable[SectionGroup]) -> Table:
+def drop_unnamed_section_values(sections: Table, groups: Iterable[SectionsOfOneName]) -> Table:
     """Return the sections without content that lacks a section's name."""
     nested = {
-        group.name: select_subtable(sections, group.name)
+        group.name: subtable_or_empty(sections, group.name)
         for group in groups
         if isinstance(group, NamedSections)
     }
@@ -217,7 +222,7 @@ def parse_section(table: object, kind: type[S]) -> S:
     return _CONVERTER.structure(table, kind)
 
 
-def with_default_values(section: S) -> S:
+def reset_section_to_defaults(section: S) -> S:
     """Return a section with all of its default values."""
     defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     defaults |= {
@@ -235,8 +240,8 @@ def format_section(title: str, section: S, as_usual: S) -> str:
         value = getattr(section, key.name)
         is_required = key.default is MISSING and key.default_factory is MISSING
         is_default = not is_required and value == getattr(as_usual, key.name)
-        lines.append(f"\n# {setting_of_key(key).meaning}")
-        lines.append(f"# {describe_allowed_values(key)}; {describe_default(key)}")
+        lines.append(f"\n# {config_key_description(key).meaning}")
+        lines.append(f"# {describe_allowed_values(key)}; {describe_key_default(key)}")
         lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
     return "\n".join(lines) + "\n"
 
@@ -276,7 +281,7 @@ def _key_of(error: Exception) -> str:
 
 
 def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
-    if isinstance(error, KeyMistake):
+    if isinstance(error, KeyProblem):
         yield f"{key.name}{error}"
     elif not is_meant:
         yield f"{key.name}: missing; {describe_allowed_values(key)}"
@@ -290,32 +295,32 @@ def _register(kind: "type[DataclassInstance]") -> None:
 
 def _hook(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
-        if isinstance(value, dict) and key_type(key) in TABLE_TYPES:
+        if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
             _check_table(value, key)
         fault = _fault(value, key)
         if fault:
-            raise KeyMistake(value, fault, describe_allowed_values(key))
-        return key_type(key)(value)
+            raise KeyProblem(value, fault, describe_allowed_values(key))
+        return config_key_type(key)(value)
 
     return checked
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
-    form, is_users = setting_of_key(key).form, key_type(key) is RemoteAccountNames
+    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccountNames
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
-            raise KeyMistake(value, "wrong form", form.right, f".{format_toml_key(name)}")
+            raise KeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise KeyMistake(
+            raise KeyProblem(
                 value, "the account of two people", form.right, f".{format_toml_key(name)}"
             )
 
 
 def _fault(value: object, key: Field[object]) -> str:
     """Return what is wrong with a value, or an empty text."""
-    kind, description = key_type(key), setting_of_key(key)
+    kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):

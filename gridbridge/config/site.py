@@ -4,14 +4,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gridbridge.config.mistakes import (
-    KeyMistake,
+    KeyProblem,
     Table,
     cluster_kind_name,
     format_toml_key,
-    select_subtable,
+    subtable_or_empty,
 )
-from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.model.cluster import MAX_PORT, ClaimKind, Cluster, ClusterKind, PushKind
+from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.model.cluster import (
+    MAX_PORT,
+    Cluster,
+    ClusterKind,
+    JobEndPushKind,
+    RemoteJobClaimKind,
+)
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 
@@ -28,7 +34,7 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[PushKind, str]  # unsupported values of `push`, with the supported ones
+    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the supported ones
     has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
@@ -39,7 +45,7 @@ OF_KIND = {
     ClusterKind.GRIDENGINE: ClusterKindKeys(
         needs=NEEDS_PORTS,
         lacks=NO_FOLDER,
-        pushes={PushKind.OAR: "none or qevent"},
+        pushes={JobEndPushKind.OAR: "none or qevent"},
         has_environments=True,
     ),
     ClusterKind.OAR: ClusterKindKeys(
@@ -48,13 +54,13 @@ OF_KIND = {
             (*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone"
         )
         | NO_FOLDER,
-        pushes={PushKind.QEVENT: "none, or oar by ssh"},
+        pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the folder that the cluster is"},
         lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
-        pushes={PushKind.QEVENT: NO_PUSH, PushKind.OAR: NO_PUSH},
+        pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
     ),
@@ -67,8 +73,8 @@ def keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
     return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]
 
 
-GROUPS: tuple[SectionGroup, ...] = (
-    SingleSection(name="site", kind=SiteSection),
+GROUPS: tuple[SectionsOfOneName, ...] = (
+    UnnamedSection(name="site", kind=SiteSection),
     NamedSections(
         name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled
     ),
@@ -78,13 +84,13 @@ GROUPS: tuple[SectionGroup, ...] = (
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find mistakes and contradictions between clusters."""
     local, clusters = (
-        select_subtable(sections, "site").get("cluster"),
-        select_subtable(sections, "cluster"),
+        subtable_or_empty(sections, "site").get("cluster"),
+        subtable_or_empty(sections, "cluster"),
     )
     for name in clusters:
-        table = select_subtable(clusters, name)
+        table = subtable_or_empty(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
-        mistakes += tuple(_mixture_problems(table, select_subtable(clusters, str(local))))
+        mistakes += tuple(_mixture_problems(table, subtable_or_empty(clusters, str(local))))
         mistakes += tuple(_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
@@ -97,10 +103,10 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
             yield f"{name}: missing; {right}"
     for name, right in keys.lacks.items():
         if value := cluster.get(name):
-            yield f"{name}{KeyMistake(value, wrong, right)}"
+            yield f"{name}{KeyProblem(value, wrong, right)}"
     for push, right in keys.pushes.items():
         if cluster.get("push") == push:
-            yield f"push{KeyMistake(push, wrong, right)}"
+            yield f"push{KeyProblem(push, wrong, right)}"
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
@@ -110,39 +116,39 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
         bool(local) and keys_of_cluster_kind(local).stands_alone
     ):
         right = "all clusters of a site are embedded, or none"
-        yield f"kind{KeyMistake(kind, f'where the local cluster is {home}', right)}"
+        yield f"kind{KeyProblem(kind, f'where the local cluster is {home}', right)}"
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
-    push = cluster.get("push", PushKind.NONE)
-    if push == PushKind.OAR and not address:
-        yield f"push{KeyMistake(push, 'without ssh', 'none: it comes over the connection by ssh')}"
+    push = cluster.get("push", JobEndPushKind.NONE)
+    if push == JobEndPushKind.OAR and not address:
+        yield f"push{KeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
     if users and not address:
-        mistake = KeyMistake(users, "without ssh", "only where ssh leads has anybody another name")
+        mistake = KeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
         yield f"users{mistake}"
     if not address:
         return
     if is_local:
-        yield f"ssh{KeyMistake(address, 'the local cluster', 'its programs run here')}"
+        yield f"ssh{KeyProblem(address, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
-        yield f"spool_shared{KeyMistake(True, 'with ssh', 'false: users there have other numbers')}"
-    if push == PushKind.QEVENT:
-        yield f"push{KeyMistake(push, 'with ssh', 'none: it is asked once an interval')}"
+        yield f"spool_shared{KeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
+    if push == JobEndPushKind.QEVENT:
+        yield f"push{KeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim without the shared file or the connection that it needs."""
-    claim = cluster.get("claim", ClaimKind.NONE)
-    if claim not in (ClaimKind.FILE, ClaimKind.GRANT):
+    claim = cluster.get("claim", RemoteJobClaimKind.NONE)
+    if claim not in (RemoteJobClaimKind.FILE, RemoteJobClaimKind.GRANT):
         return
     if is_local or not keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {cluster_kind_name(cluster)}"
-        yield f"claim{KeyMistake(claim, wrong, 'none: it is always reached')}"
-    elif claim == ClaimKind.FILE and cluster.get("spool_shared") is not True:
+        yield f"claim{KeyProblem(claim, wrong, 'none: it is always reached')}"
+    elif claim == RemoteJobClaimKind.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
-        yield f"claim{KeyMistake(claim, 'without a shared spool', right)}"
-    elif claim == ClaimKind.GRANT and not cluster.get("ssh"):
+        yield f"claim{KeyProblem(claim, 'without a shared spool', right)}"
+    elif claim == RemoteJobClaimKind.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
-        yield f"claim{KeyMistake(claim, 'without ssh', right)}"
+        yield f"claim{KeyProblem(claim, 'without ssh', right)}"

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from gridbridge.config import maps
 from gridbridge.config.mistakes import (
-    KeyMistake,
+    KeyProblem,
     Table,
     cluster_kind_name,
     format_toml_key,
-    select_subtable,
+    subtable_or_empty,
 )
-from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import why_no_transfer_queues
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.transfer.transfer_sections import (
@@ -20,12 +20,12 @@ from gridbridge.model.transfer.transfer_sections import (
     TransferQueue,
 )
 
-GROUPS: tuple[SectionGroup, ...] = (
+GROUPS: tuple[SectionsOfOneName, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
     maps.GROUP,
-    SingleSection(name="poller", kind=PollerSection),
-    SingleSection(name="breaker", kind=BreakerSection),
-    SingleSection(name="retention", kind=RetentionSection),
+    UnnamedSection(name="poller", kind=PollerSection),
+    UnnamedSection(name="breaker", kind=BreakerSection),
+    UnnamedSection(name="retention", kind=RetentionSection),
 )
 STAGING = (
     "stage_in",
@@ -37,42 +37,42 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
     yield from maps.find_mapping_problems(sections)
     if why := _why_no_queues(sections):
-        yield f"[queue.{format_toml_key(next(iter(select_subtable(sections, 'queue'))))}]: {why}"
+        yield f"[queue.{format_toml_key(next(iter(subtable_or_empty(sections, 'queue'))))}]: {why}"
     else:
         yield from _queue_problems(sections)
-    yield from _staleness_problems(select_subtable(sections, "poller"))
+    yield from _staleness_problems(subtable_or_empty(sections, "poller"))
 
 
 def _why_no_queues(sections: Table) -> str:
     """Say why the site can have no transfer queue at all, if it has any."""
-    local = select_subtable(sections, "site").get("cluster")
-    if not select_subtable(sections, "queue") or not isinstance(local, str):
+    local = subtable_or_empty(sections, "site").get("cluster")
+    if not subtable_or_empty(sections, "queue") or not isinstance(local, str):
         return ""
-    clusters = select_subtable(sections, "cluster")
+    clusters = subtable_or_empty(sections, "cluster")
     return why_no_transfer_queues(
-        local, cluster_kind_name(select_subtable(clusters, local)) if local in clusters else None
+        local, cluster_kind_name(subtable_or_empty(clusters, local)) if local in clusters else None
     )
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find queues to unknown clusters, and staged files for clusters without ssh."""
     clusters, local = (
-        select_subtable(sections, "cluster"),
-        select_subtable(sections, "site").get("cluster"),
+        subtable_or_empty(sections, "cluster"),
+        subtable_or_empty(sections, "site").get("cluster"),
     )
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
-    queues = select_subtable(sections, "queue")
+    queues = subtable_or_empty(sections, "queue")
     for name in queues:
-        cluster = select_subtable(queues, name).get("cluster")
+        cluster = subtable_or_empty(queues, name).get("cluster")
         if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            problem = KeyMistake(cluster, wrong, f"a remote cluster ({remotes})")
+            problem = KeyProblem(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{format_toml_key(name)}] cluster{problem}"
             continue
         mistakes = _staging_problems(
-            select_subtable(queues, name), select_subtable(clusters, cluster)
+            subtable_or_empty(queues, name), subtable_or_empty(clusters, cluster)
         )
         yield from (f"[queue.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
@@ -81,7 +81,7 @@ def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
     """Find staged files for a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
-            yield f"{name}{KeyMistake(value, 'without ssh', 'only by ssh are files carried')}"
+            yield f"{name}{KeyProblem(value, 'without ssh', 'only by ssh are files carried')}"
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
         return
     if stale_s <= interval_s:
-        problem = KeyMistake(
+        problem = KeyProblem(
             stale_s, "queues would close between two polls", f"above {interval_s} s"
         )
         yield f"[poller] stale_s{problem}"

@@ -1,7 +1,7 @@
 """Interpret a wrapper's end: job.sh of a transfer, or task.sh of a campaign."""
 
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, FailureCause
+from gridbridge.model.message import ERROR, REQUEUE, TransferFailureCause
 
 CANNOT_START_STATUS = 200  # an adapter adds a reason when its cluster could not start the job
 JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh replaces 99 and 100
@@ -9,12 +9,12 @@ STATUS_BY_SIGNAL = {63: 199, 64: 200}  # wrapper signals that stand for a status
 PREEMPTION_SIGNALS = (55, 56)  # a preempted best-effort task ends by these
 # The wrapper kills itself with these signals if it can't send the reason of a failed job start.
 START_FAILURE_SIGNALS = {
-    57: (FailureCause.JOB, "can not change to its working directory"),
-    58: (FailureCause.HOST, "can not write to its TMPDIR"),
-    59: (FailureCause.JOB, "can not append to standard output"),
-    60: (FailureCause.JOB, "can not append to standard error"),
-    61: (FailureCause.JOB, "can not read standard input"),
-    62: (FailureCause.JOB, "can not find its shell or program"),
+    57: (TransferFailureCause.JOB, "can not change to its working directory"),
+    58: (TransferFailureCause.HOST, "can not write to its TMPDIR"),
+    59: (TransferFailureCause.JOB, "can not append to standard output"),
+    60: (TransferFailureCause.JOB, "can not append to standard error"),
+    61: (TransferFailureCause.JOB, "can not read standard input"),
+    62: (TransferFailureCause.JOB, "can not find its shell or program"),
 }
 
 
@@ -24,18 +24,18 @@ def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
         cause, reason = START_FAILURE_SIGNALS[end.signal]
         return cause, f"{reason} on {end.host}"
     return (
-        (FailureCause.HOST, end.reason)
+        (TransferFailureCause.HOST, end.reason)
         if end.exit_status == CANNOT_START_STATUS and end.reason
         else None
     )
 
 
-def was_preempted(end: JobEnd) -> bool:
+def was_job_preempted(end: JobEnd) -> bool:
     """Say whether the cluster preempted the job, by its accounting or the wrapper."""
     return end.is_preempted or end.signal in PREEMPTION_SIGNALS
 
 
-def job_exit_status(end: JobEnd) -> int | None:
+def wrapper_exit_status(end: JobEnd) -> int | None:
     """Return the job's exit status from a wrapper's end; None for signal or no end.
 
     A wrapper killed while ending may leave any end except the statuses that run a job again.

@@ -17,7 +17,7 @@ def queue_wait_s(submitted_s: float, started_s: float, ended_s: float) -> float 
     return None
 
 
-class UsageSource(StrEnum):
+class RemoteUsageSource(StrEnum):
     """The source of a remote job's usage."""
 
     ACCOUNTING = "accounting"  # the remote cluster's accounting file
@@ -25,7 +25,7 @@ class UsageSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingRecord:
+class JobRunAccounting:
     """One run of a job or task; a rescheduled job has several records."""
 
     job_id: int
@@ -58,12 +58,12 @@ class AccountingRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteRecord:
+class RemoteJobRunAccounting:
     """One run of a transfer's remote job; a rescheduled job has several records."""
 
     transfer: str  # gb.<cluster>.<job>.<task>.<attempt>, the job's account
     cluster: str
-    source: UsageSource
+    source: RemoteUsageSource
     mark: str  # unique in the cluster: the line's digest, or the transfer's uid
     job_id: int
     owner: str  # account name at home
@@ -97,7 +97,7 @@ class AccountingFilePosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingCursor:
+class ClusterAccountingProgress:
     """The reading position in a cluster's accounting file."""
 
     cluster: str

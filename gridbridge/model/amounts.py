@@ -75,11 +75,15 @@ def format_amount(number: float, unit: str) -> str:
     A memory unit is written behind the number, a time unit is not.
     """
     if unit == CLOCK:
-        whole = round_up(number)
+        whole = ceil_despite_rounding_error(number)
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
     if unit in SECONDS:
-        return str(round_up(number / SECONDS[unit]))
-    return f"{round_up(number / MULTIPLIERS[unit])}{unit}" if unit else str(round_up(number))
+        return str(ceil_despite_rounding_error(number / SECONDS[unit]))
+    return (
+        f"{ceil_despite_rounding_error(number / MULTIPLIERS[unit])}{unit}"
+        if unit
+        else str(ceil_despite_rounding_error(number))
+    )
 
 
 def strip_memory_unit(amount: str) -> str:
@@ -87,7 +91,7 @@ def strip_memory_unit(amount: str) -> str:
     return amount.rstrip("".join(MULTIPLIERS))
 
 
-def round_up(number: float) -> int:
+def ceil_despite_rounding_error(number: float) -> int:
     """Return the next whole number; floating-point rounding errors do not count."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -29,7 +29,7 @@ class ClusterKind(StrEnum):
     EMBEDDED = "embedded"
 
 
-class PushKind(StrEnum):
+class JobEndPushKind(StrEnum):
     """The way in which a cluster reports the end of a job at once."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class PushKind(StrEnum):
     OAR = "oar"
 
 
-class ClaimKind(StrEnum):
+class RemoteJobClaimKind(StrEnum):
     """The mechanism that keeps a recalled task's remote job from running."""
 
     NONE = "none"
@@ -80,11 +80,13 @@ class Cluster:
     accounting: str = config_key(
         "", "its accounting file, as this machine sees it", form=PATH_OR_NONE
     )
-    push: PushKind = config_key(PushKind.NONE, "how it reports at once that a job ended there")
+    push: JobEndPushKind = config_key(
+        JobEndPushKind.NONE, "how it reports at once that a job ended there"
+    )
     push_limit_per_s: float = config_key(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
 
-    claim: ClaimKind = config_key(
-        ClaimKind.NONE, "what lets waiting tasks come home while it does not answer"
+    claim: RemoteJobClaimKind = config_key(
+        RemoteJobClaimKind.NONE, "what lets waiting tasks come home while it does not answer"
     )
     claim_wait_s: float = config_key(
         600.0, "how long a started job awaits its grant", "s", 10, 86400

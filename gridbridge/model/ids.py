@@ -38,7 +38,7 @@ class TransferId:
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
-def parse_transfer(name: str) -> TransferId:
+def parse_transfer_name(name: str) -> TransferId:
     """Parse a transfer name; ParseError for other text."""
     parts = name.split(".")
     if len(parts) != 5 or parts[0] != PREFIX or not is_cluster_name(parts[1]):
@@ -48,7 +48,7 @@ def parse_transfer(name: str) -> TransferId:
     return TransferId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 
-def parse_local(job: str) -> tuple[int, int]:
+def parse_local_job_and_task(job: str) -> tuple[int, int]:
     """Parse `12` or `12.3` into job and task (NO_TASK if absent), else ParseError."""
     parts = job.split(".")
     if len(parts) > 2 or not all(map(_is_number, parts)):
@@ -92,7 +92,7 @@ def job_ids_in_push(pushed: bytes) -> list[int]:
 def is_transfer_name(name: str) -> bool:
     """Say whether a text is a valid transfer name."""
     try:
-        parse_transfer(name)
+        parse_transfer_name(name)
     except ParseError:
         return False
     return True

@@ -9,7 +9,7 @@ from gridbridge.model.request import JobRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobDetail:
+class JobAccountAndErrors:
     """Job details that job lists lack: account, errors and scheduler messages."""
 
     job_id: int
@@ -54,7 +54,7 @@ class ArrayLimits:
     told_within_s: float = 0.0  # longest delay of a task's accounting record
 
 
-class KillReason(StrEnum):
+class JobKillReason(StrEnum):
     """The reason for which a cluster killed a job, if the cluster tells."""
 
     UNKNOWN = ""
@@ -84,7 +84,7 @@ class JobEnd:
     signal: int | None = None
     is_preempted: bool = False  # nobody saw the end: the cluster preempted the job
     is_unstarted: bool = False  # nobody saw the end, and the cluster never launched the job
-    killed_for: KillReason = KillReason.UNKNOWN
+    killed_for: JobKillReason = JobKillReason.UNKNOWN
     reason: str = ""  # the cluster's own words; empty after a plain exit
     host: str = ""
     user_s: float | None = None  # None: not in the accounting; so for the usage below
@@ -99,7 +99,7 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FutureJobEnd:
+class FutureDatedJobEnd:
     """A job end with a time in the future, from a wrong clock or a forged record.
 
     A future end is recorded but not judged yet.

@@ -9,12 +9,12 @@ from gridbridge.errors import ParseError
 _HEX = "0123456789ABCDEF"
 
 
-def encode_lines(values: dict[str, str]) -> bytes:
+def encode_key_value_lines(values: dict[str, str]) -> bytes:
     """Encode values as lines of key=value, without empty values."""
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
-def decode_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
+def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
     """Decode key=value lines; ParseError for bad keys, bad escapes or a cut end.
 
     Unknown and repeated keys are bad. With `keys` None every key is allowed.

@@ -14,7 +14,7 @@ REQUEUE = 99  # sge_shepherd(8): Grid Engine runs the task again after this exit
 ERROR = 100  # sge_shepherd(8): this exit status puts the job into error state
 
 
-class MessageKind:
+class TransferMessageKind:
     """The kind of a spool message."""
 
     RECORD = "record"  # from the starter: its progress; the file proves the owner of the transfer
@@ -46,7 +46,7 @@ class TransferOutcome:
     WISHES = (RECALL, AGREE)
 
 
-class FailureCause:
+class TransferFailureCause:
     """The cause of a failure or delay, by which programs decide."""
 
     UNKNOWN = "unknown"  # a cause that this version does not know
@@ -70,7 +70,7 @@ class FailureCause:
     DROPPED = "dropped"  # gridbridge.toml no longer has the remote cluster
 
 
-class DesiredJobState:
+class DesiredLocalJobState:
     """The state that the local job should have; DEAD is final."""
 
     RUNNING = "running"
@@ -78,7 +78,7 @@ class DesiredJobState:
     DEAD = "dead"
 
 
-class StarterMessage:
+class TransferMessage:
     """One spool message; every value is text, and unused values are empty."""
 
     kind: str
@@ -112,14 +112,14 @@ class StarterMessage:
             setattr(self, key, values.get(key, ""))
 
     def __eq__(self, message: object) -> bool:
-        return isinstance(message, StarterMessage) and vars(self) == vars(message)
+        return isinstance(message, TransferMessage) and vars(self) == vars(message)
 
     def __repr__(self) -> str:
-        return f"Message({encode_message(self).decode().strip().replace(chr(10), ', ')})"
+        return f"Message({encode_transfer_message(self).decode().strip().replace(chr(10), ', ')})"
 
-    def but(self, **values: str) -> "StarterMessage":
+    def but(self, **values: str) -> "TransferMessage":
         """Return a copy of the message with some values replaced."""
-        return StarterMessage(**(vars(self) | values))
+        return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
         """Say whether the message fully tells a job's end; a cut message does not."""
@@ -127,18 +127,18 @@ class StarterMessage:
         return bool(parts.get(self.outcome, self.outcome))
 
 
-KEYS = tuple(StarterMessage.__annotations__)
-CAUSES = frozenset(value for name, value in vars(FailureCause).items() if name.isupper())
+KEYS = tuple(TransferMessage.__annotations__)
+CAUSES = frozenset(value for name, value in vars(TransferFailureCause).items() if name.isupper())
 
 
-def encode_message(message: StarterMessage) -> bytes:
+def encode_transfer_message(message: TransferMessage) -> bytes:
     """Encode a message for its spool file."""
-    return key_value_lines.encode_lines(vars(message))
+    return key_value_lines.encode_key_value_lines(vars(message))
 
 
-def encode_short_message(message: StarterMessage) -> bytes:
+def encode_message_cutting_reason(message: TransferMessage) -> bytes:
     """Encode a message in at most MAX_BYTES bytes; a long reason is cut."""
-    while len(data := encode_message(message)) > MAX_BYTES and message.reason:
+    while len(data := encode_transfer_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
@@ -148,24 +148,24 @@ def shorten_reason(sentence: str) -> str:
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
-def find_too_long_key(message: StarterMessage) -> str:
+def find_key_of_too_long_value(message: TransferMessage) -> str:
     """Return the key of a value that is too long to store, '' for none.
 
     A reason is cut later, and only a record keeps a stage folder, so neither value counts.
     """
-    free = ("reason", "stage") if message.kind == MessageKind.RECORD else ("reason",)
+    free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")
 
 
-def decode_message(data: bytes) -> StarterMessage:
+def decode_transfer_message(data: bytes) -> TransferMessage:
     """Decode a message; ParseError for bytes that encode_message never writes.
 
     A failure cause from a newer program becomes UNKNOWN.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    message = StarterMessage(**key_value_lines.decode_lines(data, KEYS))
+    message = TransferMessage(**key_value_lines.decode_key_value_lines(data, KEYS))
     if message.cause and message.cause not in CAUSES:
-        message.cause = FailureCause.UNKNOWN
+        message.cause = TransferFailureCause.UNKNOWN
     return message

@@ -20,11 +20,11 @@ from gridbridge.model.campaigns.campaign_sections import (
 from gridbridge.model.cluster import Cluster, ClusterKind, why_no_transfer_queues
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    BootstrapSection,
-    DemandSection,
-    PoolSection,
+    DemandPolicySection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
     PoweredHostSection,
-    ProviderSection,
     SqueezeSection,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
@@ -56,13 +56,13 @@ class Policy:
     finalize: FinalizeSection = field(default_factory=FinalizeSection)
     notifications: NotificationsSection = field(default_factory=NotificationsSection)
     balance: BalanceSection = field(default_factory=BalanceSection)
-    bootstrap: BootstrapSection = field(default_factory=BootstrapSection)
-    demand: DemandSection = field(default_factory=DemandSection)
+    bootstrap: MachineBootstrapSection = field(default_factory=MachineBootstrapSection)
+    demand: DemandPolicySection = field(default_factory=DemandPolicySection)
     squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     rebalance: RebalanceSection = field(default_factory=RebalanceSection)
     storage: Mapping[str, StorageSection] = field(default_factory=dict)
-    pools: Mapping[str, PoolSection] = field(default_factory=dict)
-    providers: Mapping[str, ProviderSection] = field(default_factory=dict)
+    pools: Mapping[str, NodePoolSection] = field(default_factory=dict)
+    providers: Mapping[str, MachineProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gridbridge.model.accounting import RemoteRecord
-from gridbridge.model.states import JobState, QueueState
+from gridbridge.model.accounting import RemoteJobRunAccounting
+from gridbridge.model.states import JobState, QueueInstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTransfer:
+class PublishedTransfer:
     """One attempt to run a task remotely; unknown texts are empty, other values None."""
 
     transfer: str  # gb.<cluster>.<job>.<task>.<attempt>
@@ -21,18 +21,18 @@ class ShownTransfer:
     remote: str  # cluster
     remote_id: int | None = None
     phase: str  # StarterPhase
-    desired: str = ""  # DesiredJobState
+    desired: str = ""  # DesiredLocalJobState
     local_state: str = ""  # letters of qstat, as last seen
     local_since: datetime | None = None  # start or submission of the local task, from qstat
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # JobFact
+    remote_facts: tuple[str, ...] = ()  # JobStateFact
     remote_host: str = ""
     since: datetime | None = None  # begin of the remote state
     missing_since: datetime | None = None  # begin of the job's absence from remote job lists
     created_at: datetime
     outcome: str = ""  # the remote job's end, once known
     closed_at: datetime | None = None
-    cause: str = ""  # FailureCause
+    cause: str = ""  # TransferFailureCause
     reason: str = ""  # the cause in words, or the progress
 
     @property
@@ -42,7 +42,7 @@ class ShownTransfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownEvent:
+class PublishedTransferEvent:
     """One line of a transfer's history."""
 
     at: datetime
@@ -50,11 +50,11 @@ class ShownEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownHistory:
+class PublishedTransferHistory:
     """A transfer with its known events, oldest first."""
 
-    transfer: ShownTransfer
-    events: tuple[ShownEvent, ...] = ()
+    transfer: PublishedTransfer
+    events: tuple[PublishedTransferEvent, ...] = ()
     left_out: int = 0  # events between the first and the last ones
 
 
@@ -63,20 +63,20 @@ class PublishedTransferTask:
     """A local task with its owner's transfers, first attempt first."""
 
     job: str  # 12, or 12.3 for a task of an array
-    attempts: tuple[ShownHistory, ...] = ()
+    attempts: tuple[PublishedTransferHistory, ...] = ()
     left_out: int = 0  # earlier attempts
     is_proved: bool = True  # the home job list showed the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTransfers:
+class PublishedOpenTransfers:
     """Every open transfer, oldest first."""
 
-    transfers: tuple[ShownTransfer, ...] = ()
+    transfers: tuple[PublishedTransfer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownQueue:
+class PublishedQueueOnHost:
     """One queue on one host, a queue instance."""
 
     name: str  # all.q@host
@@ -84,7 +84,7 @@ class ShownQueue:
     reserved: int
     total: int
     state: str = ""  # letters of qstat -f
-    facts: tuple[str, ...] = ()  # QueueFact
+    facts: tuple[str, ...] = ()  # QueueInstanceStateFact
 
     @property
     def host(self) -> str:
@@ -92,13 +92,13 @@ class ShownQueue:
         return self.name.rpartition("@")[2]
 
     @property
-    def known(self) -> QueueState:
+    def known(self) -> QueueInstanceState:
         """The state of the queue instance."""
-        return QueueState(self.facts, self.state)
+        return QueueInstanceState(self.facts, self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCluster:
+class PublishedClusterStatus:
     """A cluster's last good answer, and the trouble of its last query."""
 
     cluster: str
@@ -110,11 +110,11 @@ class ShownCluster:
     slots: int | None = None  # slots of the cluster's own batch queues
     used: int | None = None  # used slots of these queues
     besteffort_slots: int | None = None  # free slots for preemptible campaign tasks
-    queues: tuple[ShownQueue, ...] = ()
+    queues: tuple[PublishedQueueOnHost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownTransferQueue:
+class PublishedTransferQueue:
     """A transfer queue with its remote cluster and its limits."""
 
     queue: str
@@ -124,7 +124,7 @@ class ShownTransferQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownConfiguration:
+class PublishedConfigurationStatus:
     """The gridbridge.toml in force, and the problems of a newer refused file."""
 
     sha256: str  # digest of the file's bytes
@@ -134,29 +134,29 @@ class ShownConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownService:
+class PublishedServiceStatus:
     """The running service: version, transfer queues and configuration."""
 
     cluster: str  # the home cluster
     version: str
     started_at: datetime
     keep_closed_h: float
-    routes: tuple[ShownTransferQueue, ...] = ()
-    configuration: ShownConfiguration | None = None
+    routes: tuple[PublishedTransferQueue, ...] = ()
+    configuration: PublishedConfigurationStatus | None = None
     full: str = ""  # a full folder of the service, which closes the queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRemoteUsage:
+class PublishedRemoteUsage:
     """The usage of a local task's remote jobs, in the order of their ends."""
 
     job: str  # 12, or 12.3 for a task of an array
-    records: tuple[RemoteRecord, ...] = ()
+    records: tuple[RemoteJobRunAccounting, ...] = ()
     left_out: int = 0  # earlier records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAccountingReading:
+class PublishedAccountingProgress:
     """The reading progress in a cluster's accounting file."""
 
     cluster: str
@@ -168,14 +168,14 @@ class ShownAccountingReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAccountingReadings:
+class PublishedAccountingFiles:
     """The reading progress in every accounting file."""
 
-    readings: tuple[ShownAccountingReading, ...] = ()
+    readings: tuple[PublishedAccountingProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownDrain:
+class PublishedClusterDrain:
     """The drain of a cluster: its author, time and reason."""
 
     by: str
@@ -184,7 +184,7 @@ class ShownDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFastFailure:
+class PublishedFastJobFailure:
     """A local job that failed fast at a remote cluster."""
 
     job: int
@@ -193,27 +193,27 @@ class ShownFastFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownBreaker:
+class PublishedClusterBreaker:
     """The circuit breaker of a cluster: its fast failures and the end of its pause."""
 
     cluster: str
-    failed: tuple[ShownFastFailure, ...] = ()  # successive failures since the last closing
+    failed: tuple[PublishedFastJobFailure, ...] = ()  # successive failures since the last closing
     owners: tuple[str, ...] = ()  # owners of the failures that closed the queues, two at most
     times: int = 0  # closings since a remote job ran; closings by one owner count once
     failures: int = 0  # failed jobs that closed the queues
     until: datetime | None = None  # end of the pause; then a job may probe the cluster
-    cause: str = ""  # FailureCause of the last failure
+    cause: str = ""  # TransferFailureCause of the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownBreakers:
+class PublishedBreakersOfClusters:
     """The circuit breakers of all remote clusters with failed jobs."""
 
-    breakers: tuple[ShownBreaker, ...] = ()
+    breakers: tuple[PublishedClusterBreaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLoadValues:
+class PublishedLoadValues:
     """The published load values, whose age shows whether the poller lives."""
 
     taken_at: datetime
@@ -222,12 +222,12 @@ class ShownLoadValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedState:
+class PublishedFilesSnapshot:
     """The contents of all published files at one moment; None for a missing file."""
 
-    service: ShownService | None = None
-    load: ShownLoadValues | None = None
-    clusters: Mapping[str, ShownCluster] = field(default_factory=dict)
-    drained: Mapping[str, ShownDrain] = field(default_factory=dict)
-    breakers: Mapping[str, ShownBreaker] = field(default_factory=dict)
-    transfers: tuple[ShownTransfer, ...] = ()
+    service: PublishedServiceStatus | None = None
+    load: PublishedLoadValues | None = None
+    clusters: Mapping[str, PublishedClusterStatus] = field(default_factory=dict)
+    drained: Mapping[str, PublishedClusterDrain] = field(default_factory=dict)
+    breakers: Mapping[str, PublishedClusterBreaker] = field(default_factory=dict)
+    transfers: tuple[PublishedTransfer, ...] = ()

@@ -46,32 +46,32 @@ def queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
 
 def queue_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
     """Parse a queue's list of pairs by host, as queue_value_by_host returns values."""
-    return tuple((where, parse_pairs(value)) for where, value in queue_value_by_host(text))
+    return tuple((where, parse_qconf_pairs(value)) for where, value in queue_value_by_host(text))
 
 
-def parse_pairs(value: str) -> dict[str, str]:
+def parse_qconf_pairs(value: str) -> dict[str, str]:
     """Parse a qconf list `a=1,b=2` (or NONE), without overrides by host."""
     plain = value.partition(",[")[0]
     parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
     return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
 
 
-def parse_words(value: str) -> tuple[str, ...]:
+def parse_qconf_words(value: str) -> tuple[str, ...]:
     """Parse a qconf list `a b` or `a,b` (or NONE), without overrides by host."""
     parts = value.partition(",[")[0].replace(",", " ").split()
     return tuple(part for part in parts if part.upper() != "NONE")
 
 
-def is_true_value(value: str) -> bool:
+def is_true_in_qconf(value: str) -> bool:
     """Parse a Grid Engine BOOL: true or 1, in any case."""
     return value.lower() in {"true", "1"}
 
 
 def is_transfer_queue(queue: QconfSettings) -> bool:
     """Say whether a queue is a transfer queue, which offers remote=TRUE."""
-    return is_true_value(parse_pairs(queue.get("complex_values", "")).get("remote", ""))
+    return is_true_in_qconf(parse_qconf_pairs(queue.get("complex_values", "")).get("remote", ""))
 
 
 def is_besteffort_queue(queue: QconfSettings) -> bool:
     """Say whether a queue is a best-effort queue, which offers gb_besteffort=TRUE."""
-    return is_true_value(parse_pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))
+    return is_true_in_qconf(parse_qconf_pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))

@@ -13,7 +13,7 @@ from gridbridge.model.route import (
     EmbeddedFolder,
     GridEngineCell,
     OarServer,
-    ssh_login,
+    parse_ssh_login_address,
 )
 
 TIMEOUT_S = 15.0
@@ -23,7 +23,7 @@ def remote_cluster_from_section(section: Mapping[str, object], name: str, person
     """Return a remote cluster's access values for a person."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
-    way = ssh_login(str(section.get("ssh", "")), account)
+    way = parse_ssh_login_address(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
     if section.get("kind") == EMBEDDED:
         folder = str(section.get("folder", ""))

@@ -42,7 +42,7 @@ def resource_long_name(resource: str) -> str:
     return SHORTCUTS.get(resource, resource)
 
 
-def is_home_place(resource: str) -> bool:
+def is_home_only_resource(resource: str) -> bool:
     """Say whether a resource names home places and is never requested remotely."""
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
@@ -197,15 +197,15 @@ class JobSpec:
         return JobSpec(**values)
 
 
-def split_relation(name: str) -> tuple[str, str]:
+def split_name_and_relation(name: str) -> tuple[str, str]:
     """Split a property name from its SQL relation, which is `=` if absent."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
-def format_sql_condition(name: str, value: str) -> str:
+def format_resource_condition(name: str, value: str) -> str:
     """Format an SQL condition for people."""
-    bare, relation = split_relation(name)
+    bare, relation = split_name_and_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()
     return f"{bare}{relation}{value or EMPTY}"

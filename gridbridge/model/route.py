@@ -24,7 +24,7 @@ class SshLogin:
         self.person = person  # root uses this person's ssh key; empty: root's own key
 
 
-def ssh_login(address: str, user: str, person: str = "") -> SshLogin | None:
+def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLogin | None:
     """Return the ssh login for `HOST` or `HOST:PORT`; None for an empty address."""
     host, _, port = address.partition(":")
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
@@ -200,7 +200,7 @@ class TransferRoute:
         """Return the remote cluster as a person reaches it, with the ssh login."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
-        cluster.login = ssh_login(self.remote_ssh, accounts.get(person, person))
+        cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
@@ -227,9 +227,9 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 def encode_route(route: TransferRoute) -> bytes:
     """Encode a route for its published file."""
-    return key_value_lines.encode_lines(vars(route))
+    return key_value_lines.encode_key_value_lines(vars(route))
 
 
 def decode_route(data: bytes) -> TransferRoute:
     """Decode a published route; ParseError for invalid lines."""
-    return TransferRoute(**key_value_lines.decode_lines(data, KEYS))
+    return TransferRoute(**key_value_lines.decode_key_value_lines(data, KEYS))

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextFormat:
+class ConfigTextFormat:
     """The required form of a text value, with a description for people."""
 
     holds: Callable[[str], object]  # truthy for a valid text
@@ -19,61 +19,65 @@ class TextFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigKeySetting:
+class ConfigKeyDescription:
     """The description of a configuration key besides its type and default."""
 
     meaning: str
     unit: str
     low: float
     high: float
-    form: TextFormat
+    form: ConfigTextFormat
     inherits: str
 
 
-ANY_TEXT = TextFormat(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
-CLUSTER_NAME = TextFormat(
+ANY_TEXT = ConfigTextFormat(holds=re.compile("[ -~]*").fullmatch, right="printable ASCII")
+CLUSTER_NAME = ConfigTextFormat(
     holds=is_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
 )
-ACCOUNT = TextFormat(
+ACCOUNT = ConfigTextFormat(
     holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
     right="the name of an account that is not root",
 )
-OBJECT_NAME = TextFormat(  # stricter than sge_types(1), object_name: no wildcards, no sh syntax
-    holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
-    right="letters, digits, _ . + and -, a letter or digit first",
+OBJECT_NAME = (
+    ConfigTextFormat(  # stricter than sge_types(1), object_name: no wildcards, no sh syntax
+        holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
+        right="letters, digits, _ . + and -, a letter or digit first",
+    )
 )
-ABSOLUTE_PATH = TextFormat(
+ABSOLUTE_PATH = ConfigTextFormat(
     holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII"
 )
-PATH_OR_NONE = TextFormat(
+PATH_OR_NONE = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII, empty where it is not visible",
 )
-LOGIN_NAME = TextFormat(
+LOGIN_NAME = ConfigTextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
     right='names of accounts but root, no account twice: { alice = "al_there" }',
 )
-ASKED = TextFormat(
+ASKED = ConfigTextFormat(
     holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
     right='resources by their names at home: { mem_free = "64G" }',
 )
-SSH_PLACE = TextFormat(
+SSH_PLACE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, empty where the programs run here",
 )
-FAR_FOLDER = TextFormat(
+FAR_FOLDER = ConfigTextFormat(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
     right="a path in printable ASCII without blanks and .., absolute or below the account's home",
 )
-OAR_QUEUE = TextFormat(
+OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text),
     right=f"{OBJECT_NAME.right}; empty for OAR's own default",
 )
-OAR_TYPES = TextFormat(  # OAR reruns an idempotent job under another id, and so does the service
-    holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-    right="besteffort and other types with blanks between them, but not idempotent",
+OAR_TYPES = (
+    ConfigTextFormat(  # OAR reruns an idempotent job under another id, and so does the service
+        holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
+        right="besteffort and other types with blanks between them, but not idempotent",
+    )
 )
-STATE_URL = TextFormat(  # no password, because everybody may read gridbridge.toml
+STATE_URL = ConfigTextFormat(  # no password, because everybody may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
 )
@@ -86,7 +90,7 @@ def config_key(
     low: float = 0,
     high: float = 0,
     *,
-    form: TextFormat = ANY_TEXT,
+    form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
     """Define a key with its default; `inherits` names the source of an empty value."""
@@ -102,20 +106,20 @@ def config_key_metadata(
     low: float = 0,
     high: float = 0,
     *,
-    form: TextFormat = ANY_TEXT,
+    form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
-) -> Mapping[str, ConfigKeySetting]:
+) -> Mapping[str, ConfigKeyDescription]:
     """Return the metadata of a configuration key; also for a key without a default."""
-    about = ConfigKeySetting(
+    about = ConfigKeyDescription(
         meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits
     )
     return {"setting": about}
 
 
-def setting_of_key(key: "Field[object]") -> ConfigKeySetting:
+def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
     """Return the description of a configuration key's dataclass field."""
     about = key.metadata["setting"]
-    assert isinstance(about, ConfigKeySetting)
+    assert isinstance(about, ConfigKeyDescription)
     return about
 
 
@@ -134,5 +138,5 @@ class RemoteAccountNames(dict[str, str]):
         return f"{account}@{cluster}" if account in self else account
 
 
-class QueueDefaults(dict[str, str]):
+class DefaultRequestsOfQueue(dict[str, str]):
     """Default resource requests of a queue's jobs, by the resource's home name."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.states import OPEN, JobState, QueueState
+from gridbridge.model.states import OPEN, JobState, QueueInstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStatus:
+class JobListRow:
     """One job list row: a job, a running task, or an array's waiting tasks together."""
 
     job_id: int
@@ -40,12 +40,12 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobStanding:
+class ListedJobStatus:
     """A listed job with its rows, its errors and the scheduler's wait reasons."""
 
     job_id: int
     owner: str
-    rows: tuple[JobStatus, ...]
+    rows: tuple[JobListRow, ...]
     errors: tuple[str, ...] = ()  # one error for each failed task
     hindrances: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
 
@@ -55,18 +55,18 @@ class JobStanding:
         return min((row.since for row in self.rows if row.since), default=None)
 
 
-_Rows = tuple[dict[int, JobStatus], tuple[JobStatus, ...]]
+_Rows = tuple[dict[int, JobListRow], tuple[JobListRow, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueStatus:
+class QueueInstanceStatus:
     """One queue on one host, a queue instance."""
 
     name: str  # all.q@host
     slots_used: int
     slots_reserved: int  # slots of advance reservations
     slots_total: int
-    state: QueueState = OPEN
+    state: QueueInstanceState = OPEN
     takes_batch: bool = True  # whether the queue takes batch jobs
     sends_away: bool = False  # jobs run at a third cluster; slots do not count here
     says_stay: bool = False  # the queue offers remote=FALSE: no job runs elsewhere
@@ -107,9 +107,9 @@ class ClusterSnapshot:
 
     cluster: str
     taken_at: datetime
-    queues: tuple[QueueStatus, ...] = ()
-    jobs: Mapping[int, tuple[JobStatus, ...]]  # our rows by job id, in list order
-    copies: tuple[JobStatus, ...] = ()  # OAR's own copies of our jobs; not in `jobs`
+    queues: tuple[QueueInstanceStatus, ...] = ()
+    jobs: Mapping[int, tuple[JobListRow, ...]]  # our rows by job id, in list order
+    copies: tuple[JobListRow, ...] = ()  # OAR's own copies of our jobs; not in `jobs`
     pending: int  # eligible waiting tasks, without campaign tasks
     free_slots: int  # free slots of own queues; shared hosts and consumables may allow fewer
     besteffort_slots: int | None = None  # free slots for preemptible jobs; None: no such jobs
@@ -125,13 +125,13 @@ class ClusterSnapshot:
         """The used slots of the cluster's own ordinary batch queues."""
         return sum(queue.slots_used for queue in self._own_queues())
 
-    def _own_queues(self) -> Iterator[QueueStatus]:
+    def _own_queues(self) -> Iterator[QueueInstanceStatus]:
         """Yield the cluster's own queues for ordinary batch jobs."""
         for queue in self.queues:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
 
-    def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
+    def find(self, job_id: int, task: int = NO_TASK) -> JobListRow | None:
         """Return the row of a job's task, or the job's first row; None if unlisted."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
@@ -149,7 +149,7 @@ class ClusterSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentJob:
+class CampaignJobsAtCluster:
     """Jobs that campaigns sent to a cluster, recorded before the cluster is queried."""
 
     jobs: frozenset[int] = frozenset()  # ids, also of jobs not released yet

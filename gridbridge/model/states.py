@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class JobFact:
+class JobStateFact:
     """The facts that may hold for a job."""
 
     WAITING = "waiting"  # the job has no host
@@ -26,7 +26,7 @@ class JobFact:
     UNKNOWN = "unknown"  # the adapter does not know a state letter or word of the job
 
 
-class QueueFact:
+class QueueInstanceStateFact:
     """The facts that may hold for a queue instance; each prevents batch job starts."""
 
     ERROR = "error"  # queue error, until somebody clears the error
@@ -42,14 +42,14 @@ class QueueFact:
 
 # Job facts, the most important first: `JobState.word` is the first fact that holds.
 WORDS = (
-    JobFact.UNKNOWN,
-    JobFact.DELETING,
-    JobFact.ERROR,
-    JobFact.SUSPENDED,
-    JobFact.RUNNING,
-    JobFact.HELD,
-    JobFact.WAITING,
-    JobFact.FINISHED,
+    JobStateFact.UNKNOWN,
+    JobStateFact.DELETING,
+    JobStateFact.ERROR,
+    JobStateFact.SUSPENDED,
+    JobStateFact.RUNNING,
+    JobStateFact.HELD,
+    JobStateFact.WAITING,
+    JobStateFact.FINISHED,
 )
 
 
@@ -77,7 +77,7 @@ class StateFacts:
         return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
 
 
-class QueueState(StateFacts):
+class QueueInstanceState(StateFacts):
     """The state of a queue instance; without facts the queue is open."""
 
     __slots__ = ()
@@ -96,12 +96,12 @@ class JobState(StateFacts):
     @property
     def word(self) -> str:
         """The most important fact about the job; UNKNOWN for an unlisted job."""
-        return next((word for word in WORDS if word in self.facts), JobFact.UNKNOWN)
+        return next((word for word in WORDS if word in self.facts), JobStateFact.UNKNOWN)
 
     @property
     def is_waiting(self) -> bool:
         """Whether the job has no host."""
-        return JobFact.WAITING in self.facts
+        return JobStateFact.WAITING in self.facts
 
     @property
     def can_start(self) -> bool:
@@ -114,42 +114,42 @@ class JobState(StateFacts):
     @property
     def is_running(self) -> bool:
         """Whether the job occupies a host, even suspended or in deletion."""
-        return JobFact.RUNNING in self.facts
+        return JobStateFact.RUNNING in self.facts
 
     @property
     def has_begun(self) -> bool:
         """Whether the job's first process was started."""
-        return self.is_running and JobFact.STARTING not in self.facts
+        return self.is_running and JobStateFact.STARTING not in self.facts
 
     @property
     def is_held(self) -> bool:
         """Whether the job has a hold, which stops a running job only after a reschedule."""
-        return JobFact.HELD in self.facts
+        return JobStateFact.HELD in self.facts
 
     @property
     def is_suspended(self) -> bool:
         """Whether the job is suspended, for any reason."""
-        return JobFact.SUSPENDED in self.facts
+        return JobStateFact.SUSPENDED in self.facts
 
     @property
     def is_by_hand(self) -> bool:
         """Whether a person suspended the job."""
-        return JobFact.BY_HAND in self.facts
+        return JobStateFact.BY_HAND in self.facts
 
     @property
     def is_deleting(self) -> bool:
         """Whether the job was deleted but still exists."""
-        return JobFact.DELETING in self.facts
+        return JobStateFact.DELETING in self.facts
 
     @property
     def is_error(self) -> bool:
         """Whether the job waits in error state until somebody clears the error."""
-        return JobFact.ERROR in self.facts
+        return JobStateFact.ERROR in self.facts
 
     @property
     def is_restarted(self) -> bool:
         """Whether the job was started before."""
-        return JobFact.RESTARTED in self.facts
+        return JobStateFact.RESTARTED in self.facts
 
     @property
     def is_put_back(self) -> bool:
@@ -158,4 +158,4 @@ class JobState(StateFacts):
 
 
 UNSEEN = JobState()  # the state of a job that no job list has shown
-OPEN = QueueState()
+OPEN = QueueInstanceState()

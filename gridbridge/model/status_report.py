@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.model.published import ShownEvent, ShownTransfer
+from gridbridge.model.published import PublishedTransfer, PublishedTransferEvent
 
 FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown of an attempt with more events
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces control characters
@@ -34,7 +34,7 @@ def format_duration(passed: timedelta) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterReport:
+class ClusterStatusReport:
     """Whether a cluster answers, with its waiting tasks and free slots."""
 
     cluster: str
@@ -46,7 +46,7 @@ class ClusterReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueReport:
+class TransferQueueReport:
     """Whether a transfer queue takes jobs, with the reason."""
 
     queue: str
@@ -62,41 +62,41 @@ class TransferReport:
     """A transfer and the event that it waits for."""
 
     job: str  # 12, or 12.3
-    transfer: ShownTransfer
+    transfer: PublishedTransfer
     waits_for: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteReport:
+class SiteStatusReport:
     """The whole site report; a nonempty `alarm` says that the report may be old."""
 
     alarm: str
-    clusters: tuple[ClusterReport, ...] = ()
-    queues: tuple[QueueReport, ...] = ()
+    clusters: tuple[ClusterStatusReport, ...] = ()
+    queues: tuple[TransferQueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
     drained: tuple[str, ...] = ()  # drained clusters without a transfer queue, with reasons
     late: tuple[str, ...] = ()  # stuck or paused rounds of other programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferAttempt:
+class TransferAttemptExplanation:
     """One transfer attempt in words: place, home state, remote state and wait."""
 
-    transfer: ShownTransfer
+    transfer: PublishedTransfer
     where: str
     here: str
     there: str
     waits_for: str  # empty for a closed transfer
-    events: tuple[ShownEvent, ...]
+    events: tuple[PublishedTransferEvent, ...]
     left_out: int = 0  # events between the first and the last ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskExplanation:
+class LocalTaskExplanation:
     """A local task with its transfer attempts, newest last."""
 
     job: str
-    attempts: tuple[TransferAttempt, ...]
+    attempts: tuple[TransferAttemptExplanation, ...]
     left_out: int = 0  # earlier attempts
 
 

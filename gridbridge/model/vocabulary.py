@@ -16,7 +16,7 @@ NO_RULE = "="  # the rule of a cluster whose queues have no parallel environment
 ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots on each host
 
 
-class ClusterVocabulary:
+class NamesOfferedByCluster:
     """The names that a cluster knows, by kind."""
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
@@ -36,9 +36,9 @@ class ClusterVocabulary:
         self.string = self.string or frozenset({ANY})
 
     def __eq__(self, vocabulary: object) -> bool:
-        return isinstance(vocabulary, ClusterVocabulary) and encode_vocabulary(
+        return isinstance(vocabulary, NamesOfferedByCluster) and encode_offered_names(
             self
-        ) == encode_vocabulary(vocabulary)
+        ) == encode_offered_names(vocabulary)
 
     def environment(self, nodes: int, slots: int) -> str:
         """Return a parallel environment with `slots` slots on each node; '' for none.
@@ -52,20 +52,20 @@ class ClusterVocabulary:
         return on_one or names.get(str(slots), "")
 
 
-def encode_vocabulary(vocabulary: ClusterVocabulary) -> bytes:
+def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
     """Encode a vocabulary for publication: a line `KIND=NAME NAME ...` for each kind."""
-    return key_value_lines.encode_lines(
-        {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in ClusterVocabulary.KINDS}
+    return key_value_lines.encode_key_value_lines(
+        {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
 
 
-def decode_vocabulary(data: bytes) -> ClusterVocabulary:
+def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
     """Decode a published vocabulary; ParseError for invalid lines."""
-    read = key_value_lines.decode_lines(data, ClusterVocabulary.KINDS) if data else {}
-    return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
+    read = key_value_lines.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
+    return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
-def missing_environment_reason(nodes: int, slots: int) -> str:
+def missing_parallel_env_reason(nodes: int, slots: int) -> str:
     """Say which parallel environment a cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
@@ -124,13 +124,13 @@ def _is_pattern(name: str) -> bool:
     return not set("*?[]!&|()").isdisjoint(name)
 
 
-def encode_local_queues(queues: LocalOnlyQueues) -> bytes:
+def encode_local_only_queues(queues: LocalOnlyQueues) -> bytes:
     """Encode local-only queues for publication."""
-    return key_value_lines.encode_lines(vars(queues))
+    return key_value_lines.encode_key_value_lines(vars(queues))
 
 
-def decode_local_queues(data: bytes) -> LocalOnlyQueues:
+def decode_local_only_queues(data: bytes) -> LocalOnlyQueues:
     """Decode published local-only queues; ParseError for invalid lines."""
     return LocalOnlyQueues(
-        **{"queues": "", **key_value_lines.decode_lines(data, ("queues", "all_say"))}
+        **{"queues": "", **key_value_lines.decode_key_value_lines(data, ("queues", "all_say"))}
     )

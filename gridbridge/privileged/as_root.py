@@ -89,18 +89,18 @@ def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CON
     if verb == ("name",) and len(names) == 2:
         host, address = _host(names[0]), _address(names[1])
         leads = frozenset[str]() if _is_nodes(host, path) else _leads_to(host)
-        replace_file_locked(hosts, lambda text: add_host_name(text, host, address, leads))
+        replace_file_locked(hosts, lambda text: add_name_to_hosts_file(text, host, address, leads))
     elif verb == ("unname",) and len(names) == 1:
-        replace_file_locked(hosts, lambda text: remove_host_name(text, _host(names[0])))
+        replace_file_locked(hosts, lambda text: remove_name_from_hosts_file(text, _host(names[0])))
     elif verb in (("export",), ("unexport",)) and len(names) == 1:
         run_site_program(verb[0], _host(names[0]), path)
     elif verb == ("node",):
-        act_on_oar_node(names)
+        set_or_tag_oar_node_as_root(names)
     else:
         raise RootRefusal(USAGE)
 
 
-def act_on_oar_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
+def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
     """Act on an OAR node; RootRefusal where OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
@@ -173,7 +173,9 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
         ) from error
 
 
-def add_host_name(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
+def add_name_to_hosts_file(
+    text: str, host: str, address: str, leads: frozenset[str] = frozenset()
+) -> str:
     """Return a hosts file with a name in gridbridge's block.
 
     Raises RootRefusal if a line outside the block has the name or the address, or if the name leads
@@ -190,7 +192,7 @@ def add_host_name(text: str, host: str, address: str, leads: frozenset[str] = fr
     return join_hosts_file(before, [*remaining, f"{address} {host}"], after)
 
 
-def remove_host_name(text: str, host: str) -> str:
+def remove_name_from_hosts_file(text: str, host: str) -> str:
     """Return a hosts file without a name in gridbridge's block."""
     before, ours, after = split_hosts_file(text)
     return join_hosts_file(before, [line for line in ours if line.split()[1:] != [host]], after)

@@ -23,17 +23,17 @@ from typing import NoReturn
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import message
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MessageKind, StarterMessage
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import TransferMessage, TransferMessageKind
 from gridbridge.model.places import CONFIG, SPOOL
 from gridbridge.model.remote_cluster import remote_cluster_from_section
 from gridbridge.model.route import Away
 from gridbridge.privileged.owner import (
     LIMIT_S,
-    OwnerRefusal,
-    exit_with_reason,
-    fork_limited_child,
+    AsUserRequestRefusal,
+    continue_in_time_limited_child,
     lift_resource_limits,
+    print_error_and_exit,
     read_root_configuration,
     require_existing_account,
     require_ordinary_account,
@@ -68,7 +68,7 @@ def main() -> None:
         lift_resource_limits()
         perform_remote_job_act(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
-        exit_with_reason(error)
+        print_error_and_exit(error)
 
 
 def perform_remote_job_act(arguments: list[str]) -> NoReturn:
@@ -86,18 +86,18 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
 
         replica_acts.perform_replica_act(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
-        raise OwnerRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
+        raise AsUserRequestRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments
     config = read_root_configuration(CONFIG)
     record, uid = read_spool_record(name)
     require_ordinary_account(config, name, uid)
     cluster = configured_cluster_of_record(config, record)
     require_existing_account(uid)
-    fork_limited_child()
+    continue_in_time_limited_child()
     person = switch_to_user(uid)
     remote = remote_cluster_from_section(cluster, record.remote, person)
     if verb == "unstage":
-        remote_stage_folder.remove_folder_of_transfer(
+        remote_stage_folder.remove_remote_transfer_folder(
             remote.login, record.stage, record.transfer, LIMIT_S
         )
         os._exit(0)
@@ -108,30 +108,32 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     os._exit(0)
 
 
-def read_spool_record(name: str) -> tuple[StarterMessage, int]:
+def read_spool_record(name: str) -> tuple[TransferMessage, int]:
     """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise OwnerRefusal(f"{name!r} is not the name of a spool record")
+        raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")
     try:
-        data, facts = files.read_safe_file(f"{SPOOL}/{name}", message.MAX_BYTES)
-        record = message.decode_message(data)
-        parse_transfer(record.transfer)
+        data, facts = files.read_file_only_owner_writes(f"{SPOOL}/{name}", message.MAX_BYTES)
+        record = message.decode_transfer_message(data)
+        parse_transfer_name(record.transfer)
     except (OSError, GridbridgeError) as error:
-        raise OwnerRefusal(f"{name}: {describe_error(error)}") from error
+        raise AsUserRequestRefusal(f"{name}: {describe_error(error)}") from error
     remote_id = record.remote_id or "0"
-    if record.kind != MessageKind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
-        raise OwnerRefusal(f"{name}: not a starter's record")
+    if record.kind != TransferMessageKind.RECORD or not (
+        remote_id.isascii() and remote_id.isdigit()
+    ):
+        raise AsUserRequestRefusal(f"{name}: not a starter's record")
     return record, facts.st_uid
 
 
 def configured_cluster_of_record(
-    config: "dict[str, dict[str, object]]", record: StarterMessage
+    config: "dict[str, dict[str, object]]", record: TransferMessage
 ) -> dict[str, object]:
     """Return the record's remote cluster from root's configuration."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
-        raise OwnerRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
+        raise AsUserRequestRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
     return cluster
 
 

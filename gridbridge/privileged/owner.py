@@ -10,16 +10,16 @@ import tomllib
 from typing import NoReturn
 
 from gridbridge.errors import (
-    AlreadySubmitted,
-    CampaignClosed,
+    ArrayTasksAlreadyInLedger,
+    CampaignEndInRootLedger,
     CampaignFileChanged,
     CampaignFileUnreadable,
+    FileWritableByOthers,
     GridbridgeError,
-    LedgerUnreadable,
     RemoteJobNotOurs,
-    SpeculativeCopyRefused,
+    RootLedgerUnreadable,
+    SpeculativeCopyRefusal,
     StateError,
-    UntrustedFile,
     describe_error,
 )
 from gridbridge.model.places import (
@@ -44,46 +44,52 @@ MIN_UID = 1000  # default of [site] min_uid
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
-class OwnerRefusal(GridbridgeError):
+class AsUserRequestRefusal(GridbridgeError):
     """A request that gridbridge-as-user refuses to every caller."""
 
 
-class AccountNotFound(OwnerRefusal):
+class AccountNotFound(AsUserRequestRefusal):
     """A uid without an account, or whose account is unknown to the name service now."""
 
 
-class RefusedByCluster(GridbridgeError):
+class JobNeverAcceptedByCluster(GridbridgeError):
     """A job that the cluster will never accept."""
 
 
-class OwnerNotReady(GridbridgeError):
+class OwnerRequestNotYetPossible(GridbridgeError):
     """A request that can be repeated later: nothing was done."""
 
 
-class OwnerAccountUnavailable(OwnerNotReady):
+class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
     """The owner's account is unknown to the name service now; nothing was done."""
 
 
 STATUS = {
     **dict.fromkeys(
-        (OwnerRefusal, AccountNotFound, UntrustedFile, CampaignFileChanged, SpeculativeCopyRefused),
+        (
+            AsUserRequestRefusal,
+            AccountNotFound,
+            FileWritableByOthers,
+            CampaignFileChanged,
+            SpeculativeCopyRefusal,
+        ),
         REFUSED,
     ),
-    CampaignClosed: HAS_ENDED,
-    OwnerNotReady: NOT_NOW,
+    CampaignEndInRootLedger: HAS_ENDED,
+    OwnerRequestNotYetPossible: NOT_NOW,
     CampaignFileUnreadable: NO_FILE,
-    RefusedByCluster: REFUSED_THERE,
+    JobNeverAcceptedByCluster: REFUSED_THERE,
     RemoteJobNotOurs: NOT_OURS,
-    AlreadySubmitted: SUBMITTED_BEFORE,
+    ArrayTasksAlreadyInLedger: SUBMITTED_BEFORE,
     OwnerAccountUnavailable: NO_OWNER,
-    LedgerUnreadable: NO_LEDGER,
+    RootLedgerUnreadable: NO_LEDGER,
 }
 
 
-def exit_with_reason(error: Exception) -> NoReturn:
+def print_error_and_exit(error: Exception) -> NoReturn:
     """Print the error in one line, and exit with its status."""
     os.write(2, f"gridbridge-as-user: {error_on_one_line(error)}\n".encode("utf-8", "replace"))
-    os._exit(exit_status_of(error))
+    os._exit(exit_status_of_error(error))
 
 
 def error_on_one_line(error: Exception) -> str:
@@ -94,30 +100,32 @@ def error_on_one_line(error: Exception) -> str:
 def lift_resource_limits() -> None:
     """Raise the resource limits to root's, as low limits could make an answer fail."""
     if (files_open := account.raise_resource_limits()) < account.FEWEST_FILES:
-        raise OwnerNotReady(f"only {files_open} files may be open")
+        raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
 
 
-def exit_status_of(error: Exception) -> int:
+def exit_status_of_error(error: Exception) -> int:
     """Return the exit status for an error."""
     return STATUS.get(type(error), FAILED)
 
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; root obeys only a file that root has written."""
-    if trust.demanded_file_owner() is not None:
+    if trust.required_trusted_file_owner() is not None:
         trust.require_trusted_path(path)
     try:
         return tomllib.loads(
-            files.read_safe_file(path, CONFIG_MAX_BYTES, trust.demanded_file_owner())[0].decode()
+            files.read_file_only_owner_writes(
+                path, CONFIG_MAX_BYTES, trust.required_trusted_file_owner()
+            )[0].decode()
         )
     except (OSError, ValueError, GridbridgeError) as error:
-        raise OwnerRefusal(f"{path}: {describe_error(error)}") from error
+        raise AsUserRequestRefusal(f"{path}: {describe_error(error)}") from error
 
 
 def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
     """Refuse to act as root or as a system account (uid below [site] min_uid)."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
-        raise OwnerRefusal(f"{file}: nothing is done as uid {uid}")
+        raise AsUserRequestRefusal(f"{file}: nothing is done as uid {uid}")
 
 
 def require_existing_account(uid: int) -> None:
@@ -146,7 +154,7 @@ def switch_to_user(uid: int) -> str:
     return person.pw_name
 
 
-def fork_limited_child(limit_s: float = LIMIT_S) -> None:
+def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
     """Continue in a child process with its own scope; the parent exits as the child."""
     child = ProcessScope(limit_s)
     if child.pid:

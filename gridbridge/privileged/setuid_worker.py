@@ -16,10 +16,10 @@ from gridbridge.privileged import owner
 from gridbridge.privileged.owner import (
     FAILED,
     AccountNotFound,
+    AsUserRequestRefusal,
+    JobNeverAcceptedByCluster,
     OwnerAccountUnavailable,
-    OwnerNotReady,
-    OwnerRefusal,
-    RefusedByCluster,
+    OwnerRequestNotYetPossible,
 )
 from gridbridge.privileged.scope import ProcessScope
 from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     Begin = Callable[[str], Answers]  # called with the owner's login name
 
 ANSWERED = {
-    owner.REFUSED: OwnerRefusal,
+    owner.REFUSED: AsUserRequestRefusal,
     NOT_OURS: RemoteJobNotOurs,
-    REFUSED_THERE: RefusedByCluster,
+    REFUSED_THERE: JobNeverAcceptedByCluster,
 }
-ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: OwnerAccountUnavailable}
+ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavailable}
 CHUNK_BYTES = 65536
 
 
@@ -44,7 +44,7 @@ class OwnerWorkerGone(GridbridgeError):
     """The owner's process has ended: the outcome of its last request is unknown."""
 
 
-class OwnerWorker:
+class CampaignOwnerWorker:
     """A process that works as a campaign's owner until root has no more requests."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
@@ -112,7 +112,7 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{owner.exit_status_of(error)} {owner.error_on_one_line(error)}\n".encode(
+    return f"{owner.exit_status_of_error(error)} {owner.error_on_one_line(error)}\n".encode(
         "utf-8", "replace"
     )
 

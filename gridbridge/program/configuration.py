@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site.outdated_services import AwayJob, find_unchangeable_settings
+from gridbridge.decisions.site.outdated_services import AwayJob, find_unreloadable_changes
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownConfiguration
+from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.model.status_report import printable_text
 from gridbridge.shell import files, trust
 from gridbridge.shell.clock import Clock
@@ -125,7 +125,7 @@ class ReloadableConfiguration:
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = (
-            find_unchangeable_settings(earlier.policy, self.policy, self._path, stays)
+            find_unreloadable_changes(earlier.policy, self.policy, self._path, stays)
             if stays
             else ()
         )
@@ -141,7 +141,7 @@ class ReloadableConfiguration:
     def keep(self, path: str = IN_FORCE) -> None:
         """Save the file in force for the next service; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
-            files.replace_file(path, self.in_force.raw)
+            files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
@@ -152,10 +152,10 @@ class ReloadableConfiguration:
             _log.error("event=misconfigured sha256=%.12s why=%r", rejected.sha256, problem)
         return is_news
 
-    def shown(self) -> ShownConfiguration:
+    def shown(self) -> PublishedConfigurationStatus:
         """Return the published view of the configuration."""
         refused = self.refused or RejectedConfiguration(problems=())
-        return ShownConfiguration(
+        return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,
             since=self.in_force.since,
             refused_sha256=refused.sha256,
@@ -163,13 +163,13 @@ class ReloadableConfiguration:
         )
 
 
-def read_previous_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
+def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
     """Return the file that the previous service saved; None if there is no valid one.
 
     Only a file that nobody but the service could have written counts.
     """
     try:
-        raw, _ = files.read_safe_file(path, policy_file.MAX_BYTES, os.geteuid())
+        raw, _ = files.read_file_only_owner_writes(path, policy_file.MAX_BYTES, os.geteuid())
         return _parsed(path, raw, now)
     except (OSError, StateError, ConfigError):
         return None
@@ -182,7 +182,7 @@ def load_changed_configuration(
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
-    if problems := find_unchangeable_settings(in_force.policy, outcome.policy, path, away_jobs):
+    if problems := find_unreloadable_changes(in_force.policy, outcome.policy, path, away_jobs):
         return RejectedConfiguration(sha256=outcome.sha256, problems=problems)
     return outcome
 
@@ -239,7 +239,7 @@ def fingerprint_file(path: str) -> Look:
     """
     try:
         status = os.stat(path)
-        way = tuple(map(os.lstat, trust.steps_of_path(path)))
+        way = tuple(map(os.lstat, trust.folders_and_links_of_path(path)))
     except OSError:
         return ()
     rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))

@@ -13,13 +13,13 @@ from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.program import log_file
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.work.backoff import double_pause
 from gridbridge.program.work.owner_threads import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import BEAT_S, PollerWatchdog
 
 FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
@@ -34,7 +34,7 @@ Plan = TypeVar("Plan")
 _log = logging.getLogger(__name__)
 
 
-class CycleProgram(Protocol[Seen, Plan]):
+class ProgramCycleSteps(Protocol[Seen, Plan]):
     """The steps of a program, in the order in which a cycle calls them."""
 
     @property
@@ -50,7 +50,7 @@ class CycleProgram(Protocol[Seen, Plan]):
         """Plan the cycle without any side effect."""
         ...
 
-    def entry(self, situation: Seen, plan: Plan) -> JournalEntry | None:
+    def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
         """Return the journal entry of a plan; None if there is nothing to report."""
         ...
 
@@ -67,7 +67,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         """The pause between two cycles, in seconds."""
         ...
 
-    def open_cycle(self) -> AbstractContextManager[CycleProgram[Seen, Plan]]:
+    def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
         """Open a context for one cycle; GridbridgeError if the cycle failed as a whole."""
         ...
 
@@ -107,7 +107,7 @@ def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
 
 
 def run_cycle_once(
-    program: CycleProgram[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
+    program: ProgramCycleSteps[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
     """Run one cycle and report its sentence; a dry run journals and applies nothing."""
     situation = program.gather()
@@ -124,7 +124,7 @@ def run_cycle_once(
 
 def run_cycles_forever(
     daemon: CycleDaemon[Seen, Plan],
-    signals: ProcessSignals,
+    signals: StopAndReloadSignals,
     life_sign: PollerWatchdog,
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
@@ -196,7 +196,7 @@ class _News:
 def _pause(
     limit_s: float,
     wakes: Callable[[], bool],
-    signals: ProcessSignals,
+    signals: StopAndReloadSignals,
     life_sign: PollerWatchdog,
     clock: Clock,
 ) -> None:

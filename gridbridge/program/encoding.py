@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from gridbridge.model.message import StarterMessage
-from gridbridge.model.states import JobState, QueueState, StateFacts
+from gridbridge.model.message import TransferMessage
+from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def _converter() -> Converter:
     converter = Converter(omit_if_default=True, unstruct_collection_overrides={Set: sorted})
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     converter.register_structure_hook(datetime, lambda content, _: datetime.fromisoformat(content))
-    for kind in (JobState, QueueState):
+    for kind in (JobState, QueueInstanceState):
         converter.register_unstructure_hook(kind, _encode_state)
         converter.register_structure_hook(
             kind, lambda content, kind: kind(content["facts"], content["text"])
@@ -38,9 +38,11 @@ def _converter() -> Converter:
     converter.register_unstructure_hook(range, lambda span: [span.start, span.stop, span.step])
     converter.register_structure_hook(range, lambda content, _: range(*content))
     converter.register_unstructure_hook(
-        StarterMessage, lambda message: {key: text for key, text in vars(message).items() if text}
+        TransferMessage, lambda message: {key: text for key, text in vars(message).items() if text}
     )
-    converter.register_structure_hook(StarterMessage, lambda content, _: StarterMessage(**content))
+    converter.register_structure_hook(
+        TransferMessage, lambda content, _: TransferMessage(**content)
+    )
     return converter
 
 

@@ -19,7 +19,7 @@ class InputsNotJournalled(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalEntry:
+class DecisionJournalEntry:
     """A decision for the journal, with its inputs as JSON values."""
 
     at: datetime
@@ -29,7 +29,7 @@ class JournalEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class JournalledProgram:
+class ProgramDecisionReplay:
     """How the journalled decisions of a program are replayed and shown to people."""
 
     name: str  # the program's name in the journal
@@ -43,7 +43,7 @@ def make_journal_entry(
     inputs: Mapping[str, object],
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
-) -> JournalEntry:
+) -> DecisionJournalEntry:
     """Return a journal entry whose sentence lists the first 20 actions and counts the rest.
 
     `sentences` are shorter texts of the actions for people.
@@ -52,7 +52,7 @@ def make_journal_entry(
     texts = [*sentences[:MOST_TOLD]]
     texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []
     stored = {**inputs, "actions": list(actions)}
-    return JournalEntry(at=at, program=program, sentence="; ".join(texts), inputs=stored)
+    return DecisionJournalEntry(at=at, program=program, sentence="; ".join(texts), inputs=stored)
 
 
 class DecisionJournal:
@@ -61,7 +61,7 @@ class DecisionJournal:
     def __init__(self, database: StateFile) -> None:
         self._decisions = JournalledDecisionRows(database)
 
-    def keep(self, entry: JournalEntry) -> None:
+    def keep(self, entry: DecisionJournalEntry) -> None:
         """Store a decision; StateError if the disk is full."""
         self._decisions.record(
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs

@@ -33,7 +33,7 @@ def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
     return "\n".join(f"{at} {part}" for part in text.split("\n")) if is_log else text
 
 
-class RotatedFile:
+class StreamLogFile:
     """The file that a stream of this process writes to, if any."""
 
     def __init__(self, stream: int) -> None:
@@ -50,12 +50,12 @@ class RotatedFile:
             _end_line(self._path, self._stream)
 
 
-class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
+class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
     """A logging handler for standard error that reopens its file after a rotation."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._file = RotatedFile(ERRORS)
+        self._file = StreamLogFile(ERRORS)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write an event, into the new file after a rotation."""
@@ -83,7 +83,7 @@ def _path(stream: int) -> str:
 
 def _end_line(path: str, stream: int) -> None:
     """Complete a cut last line with a newline, if possible."""
-    with suppress(OSError), open(path, "rb", opener=files.open_without_waiting) as file:
+    with suppress(OSError), open(path, "rb", opener=files.open_regular_without_blocking) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
 

@@ -6,20 +6,20 @@ it under that owner and under the account name of our transfer or array.
 
 from collections.abc import Iterable
 
-from gridbridge.batch import load_array_adapter, load_submit_adapter
+from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.errors import GridbridgeError, OwnerUnknown
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.policy import Policy
 
 
-class OwnerlessJobNotDeleted(OwnerUnknown):
+class OwnerlessJobNotDeleted(OwnerAccountGone):
     """The service may not delete a job whose owner's account is gone."""
 
 
 def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
-    where = reach_cluster(policy, cluster)
+    where = configured_cluster_address(policy, cluster)
     far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
     try:
         job = job or far.find_held_job(where, transfer, account)
@@ -36,8 +36,11 @@ def delete_ownerless_array(
 
     Returns the array's job id at the cluster; 0 if it was never submitted.
     """
-    where = reach_cluster(policy, cluster)
-    far, account = load_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
+    where = configured_cluster_address(policy, cluster)
+    far, account = (
+        load_campaign_array_adapter(where),
+        policy.clusters[cluster].users.account_of(owner),
+    )
     job_ids = [str(job) for job in ids if job]
     try:
         first = far.find_held_job(where, name, account)
@@ -56,6 +59,6 @@ def _not_deleted(
     wrong = (
         f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     )
-    sets_up = adapter_of_cluster(reach_cluster(policy, cluster)).sets_up
+    sets_up = adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
     makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
     return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")

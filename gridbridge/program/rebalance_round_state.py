@@ -7,7 +7,7 @@ from datetime import datetime
 from gridbridge.decisions.site import round_and_cycle_findings as decisions
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
+from gridbridge.model.rebalance.published_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.site.setup_findings import CheckFinding
 from gridbridge.state import published_json
 
@@ -19,7 +19,7 @@ def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[
         yield decisions.paused_moves_finding(since, at)
 
 
-def overdue_rebalance_rounds(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
+def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Return sentences about rounds that are overdue, and about paused rebalancing."""
     since = _quiesced(folder)
     quiesced = (decisions.paused_moves_sentence(since, at),) if since else ()
@@ -32,10 +32,10 @@ def _quiesced(folder: str) -> datetime | None:
     return None
 
 
-def _rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
+def _rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
     rounds = {}
-    for kind in RebalanceRound:
+    for kind in RebalanceRoundKind:
         with suppress(OSError, GridbridgeError):
-            if last := published_json.read_published_round(kind, folder):
+            if last := published_json.read_published_rebalance_round(kind, folder):
                 rounds[kind] = last
     return rounds

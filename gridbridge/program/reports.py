@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import disk_space
 from gridbridge.decisions.transfer import queue_health
@@ -16,19 +16,19 @@ from gridbridge.decisions.transfer.transfer_explanation import (
     explain_transfer_wait,
 )
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.accounting import JobRunAccounting
+from gridbridge.model.ids import parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
-    PublishedState,
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
     PublishedTransferTask,
-    ShownHistory,
-    ShownTransfer,
 )
 from gridbridge.model.status_report import (
-    SiteReport,
-    TaskExplanation,
+    LocalTaskExplanation,
+    SiteStatusReport,
     TransferReport,
     printable_text,
     with_noun,
@@ -41,23 +41,28 @@ from gridbridge.state import published_json as files
 MOST_TASKS = 100  # tasks of an array that are explained at once
 
 
-class UnknownJob(GridbridgeError):
+class JobWithoutTransfers(GridbridgeError):
     """No transfer of this job is known."""
 
 
-def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
+def build_site_report(
+    now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> SiteStatusReport:
     """Return the state of the clusters, transfer queues and open transfers."""
-    shown = files.read_published_state(folder)
+    shown = files.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
-    return SiteReport(
+    return SiteStatusReport(
         alarm=_alarm(shown, now, folder, path),
         clusters=tuple(
-            queue_health.report_cluster(cluster, now) for cluster in shown.clusters.values()
+            queue_health.report_cluster_reachability(cluster, now)
+            for cluster in shown.clusters.values()
         ),
-        queues=tuple(queue_health.report_transfer_queue(route, shown, now) for route in routes),
+        queues=tuple(
+            queue_health.report_transfer_queue_status(route, shown, now) for route in routes
+        ),
         transfers=tuple(
             TransferReport(
-                job=parse_transfer(transfer.transfer).local,
+                job=parse_transfer_name(transfer.transfer).local,
                 transfer=transfer,
                 waits_for=explain_transfer_wait(transfer, shown, now),
             )
@@ -68,22 +73,23 @@ def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
-        late=rebalance_round_state.overdue_rebalance_rounds(now, folder),
+        late=rebalance_round_state.overdue_rebalance_sentences(now, folder),
     )
 
 
 def explain_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[str, tuple[TaskExplanation, ...]]:
+) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
     """Explain each task of a job; the first item is the alarm of the site.
 
     Only the first 100 tasks of an array are explained, and the others are counted. Raises
-    ParseError for an invalid job id, and UnknownJob.
+    ParseError for an invalid job id, and JobWithoutTransfers.
     """
-    number, _ = parse_local(job)
-    shown = files.read_published_state(folder)
+    number, _ = parse_local_job_and_task(job)
+    shown = files.read_all_published_files(folder)
     all_tasks = tasks_of_confirmed_owner(
-        files.read_job_histories(folder, job), partial(owners_in_home_accounting, number, path)
+        files.read_transfer_histories_of_job(folder, job),
+        partial(owners_in_home_accounting, number, path),
     )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
@@ -91,17 +97,19 @@ def explain_local_job(
     left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
-        raise UnknownJob("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
+        raise JobWithoutTransfers(
+            "; ".join(part for part in (_unknown(job, shown, now), alarm) if part)
+        )
     return alarm, tuple(_explain(task, shown, now) for task in tasks)
 
 
-def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
+def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
     """Return why the poller is silent, or which configuration it rejects."""
     silent = queue_health.poller_silence_alarm(shown, now)
     if silent:
         parts = (
             silent,
-            disk_space.disk_space_problem(folder, host.measure_folder_room(folder)),
+            disk_space.disk_space_problem(folder, host.free_bytes_and_files_of_folder(folder)),
             _wrong(path),
         )
     else:
@@ -133,10 +141,12 @@ def _wrong(path: str) -> str:
     return ""
 
 
-def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) -> TaskExplanation:
+def _explain(
+    task: PublishedTransferTask, shown: PublishedFilesSnapshot, now: datetime
+) -> LocalTaskExplanation:
     newest = (_newest(history, shown) for history in task.attempts)
     attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
-    return TaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
+    return LocalTaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
 def tasks_of_confirmed_owner(
@@ -164,20 +174,24 @@ def owner_of_transfer_task(task: PublishedTransferTask) -> str:
 def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
-        records = home_accounting_records(users_configuration.load_policy_for_users(path)[0], job)
+        records = home_accounting_records(
+            users_configuration.load_users_configuration(path)[0], job
+        )
     except GridbridgeError:
         return frozenset()
     return frozenset(record.owner for record in records)
 
 
-def home_accounting_records(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
+def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
     """Return the home cluster's accounting records of a job; none if it keeps no records."""
-    home = reach_cluster(policy, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
     accounts = adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()
 
 
-def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
+def _newest(
+    history: PublishedTransferHistory, shown: PublishedFilesSnapshot
+) -> PublishedTransferHistory:
     """Return a history with the newer entry of its open transfer.
 
     The list of open transfers is written at each change, a history only at new events.
@@ -191,16 +205,16 @@ def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
     return replace(history, transfer=next(same, transfer))
 
 
-def _key(transfer: ShownTransfer) -> tuple[str, str]:
+def _key(transfer: PublishedTransfer) -> tuple[str, str]:
     return transfer.transfer, transfer.owner
 
 
-def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
+def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Return why a job without a transfer may still wait."""
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()
-    judged = (queue_health.report_transfer_queue(route, shown, now) for route in routes)
+    judged = (queue_health.report_transfer_queue_status(route, shown, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
     return "; ".join((f"{sentence} ({asks})", *closed))

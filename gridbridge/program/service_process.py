@@ -13,7 +13,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
-from gridbridge.program.log_file import RotatedLog
+from gridbridge.program.log_file import ReopeningLogHandler
 
 
 def require_service_account(policy: Policy) -> None:
@@ -34,7 +34,7 @@ def start_service_log(policy: Policy) -> None:
     logging.basicConfig(
         format="%(asctime)sZ level=%(levelname)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
-        handlers=[RotatedLog()],
+        handlers=[ReopeningLogHandler()],
     )
     for library in ("alembic", "paramiko"):
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -46,7 +46,7 @@ def set_log_level(policy: Policy) -> None:
     logging.getLogger().setLevel(policy.site.log_level.upper())
 
 
-class ReloadingProgram:
+class ReloadingDaemon:
     """A daemon that is recreated when gridbridge.toml has changed.
 
     An invalid file is logged, and the previous configuration stays in force.

@@ -10,7 +10,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell import files, trust
 
 
-def load_policy_for_users(path: str) -> tuple[Policy, str]:
+def load_users_configuration(path: str) -> tuple[Policy, str]:
     """Return the policy, and the error of the current file if it is not in force.
 
     While the current file is invalid, users' commands use the file in force, as the service does.
@@ -20,19 +20,21 @@ def load_policy_for_users(path: str) -> tuple[Policy, str]:
         return policy_file.load_configuration(path), ""
     except ConfigError as error:
         in_force = (
-            None if path != CONFIG or trust.demanded_file_owner() is not None else _in_force()
+            None
+            if path != CONFIG or trust.required_trusted_file_owner() is not None
+            else _in_force()
         )
         if in_force is None:
             raise
         return in_force, error.problems[0]
 
 
-def load_policy_with_home_cluster(path: str) -> Policy:
+def load_with_home_cluster_section(path: str) -> Policy:
     """Return a policy that has a section for the site's own cluster.
 
     Raises ConfigError if the section is missing.
     """
-    policy, _ = load_policy_for_users(path)
+    policy, _ = load_users_configuration(path)
     own = policy.site.cluster
     if own not in policy.clusters:
         names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
@@ -41,16 +43,16 @@ def load_policy_with_home_cluster(path: str) -> Policy:
     return policy
 
 
-def load_policy_of_folder_or_site(folder: str, path: str) -> Policy:
+def load_folder_or_site_config(folder: str, path: str) -> Policy:
     """Return the policy for a saved folder, or the site's policy without a folder.
 
     A folder needs no configuration file: without a file all keys have their defaults.
     """
     if not folder:
-        return load_policy_with_home_cluster(path)
+        return load_with_home_cluster_section(path)
     if not path:
         return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
-    return load_policy_for_users(path)[0]
+    return load_users_configuration(path)[0]
 
 
 def _in_force() -> Policy | None:
@@ -58,7 +60,7 @@ def _in_force() -> Policy | None:
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse_configuration(
-            IN_FORCE, files.read_safe_file(IN_FORCE, policy_file.MAX_BYTES, service)[0]
+            IN_FORCE, files.read_file_only_owner_writes(IN_FORCE, policy_file.MAX_BYTES, service)[0]
         )
     except (OSError, GridbridgeError):
         return None

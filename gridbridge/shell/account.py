@@ -13,8 +13,8 @@ MOST_FILES, FEWEST_FILES = 4096, 256  # open files
 def become_account(name: str, remedy: str = "") -> None:
     """Switch this process to an account for good.
 
-    Only root and the account itself may do so; anyone else gets StateError. `remedy` is added to
-    the message when the account does not exist and says how to create it.
+    Only root and the account itself may do so; anyone else gets StateError. `remedy` is
+    added to the message when the account does not exist and says how to create it.
     """
     try:
         account = pwd.getpwnam(name)
@@ -30,14 +30,14 @@ def become_account(name: str, remedy: str = "") -> None:
     os.setuid(account.pw_uid)
 
 
-def leave_root_for(name: str) -> None:
+def drop_root_to_account(name: str) -> None:
     """Switch a root process to an account if the account exists; others change nothing."""
     if os.geteuid() == 0:
         with suppress(StateError):
             become_account(name)
 
 
-def setpriv_words(name: str) -> tuple[str, ...]:
+def setpriv_command_prefix(name: str) -> tuple[str, ...]:
     """Return the setpriv(1) command prefix that makes root run a program as an account.
 
     The program gets the account's groups as well. The prefix is empty if the caller is not root or

@@ -5,7 +5,7 @@ import subprocess
 DIE_WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")
 
 
-class ChildProgram:
+class ChildEndingWithParent:
     """A long-running child process; the kernel terminates it when its parent dies."""
 
     def __init__(self, argv: tuple[str, ...], env: dict[str, str], folder: str) -> None:

@@ -21,7 +21,7 @@ def _steady() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class TimedValues(dict[K, V]):
+class ClockShiftedDictionary(dict[K, V]):
     """A dictionary whose values contain times and can be shifted after a clock step."""
 
     __slots__ = ("__weakref__", "_moved")
@@ -45,7 +45,7 @@ class Clock:
         self._wall = wall
         self._steady = steady
         self._offset_s = wall() - steady()
-        self._dated: list[weakref.ref[TimedValues[Any, Any]]] = []
+        self._dated: list[weakref.ref[ClockShiftedDictionary[Any, Any]]] = []
 
     def now(self) -> datetime:
         """Return the time of day in UTC."""
@@ -67,9 +67,9 @@ class Clock:
         """Sleep for so many seconds."""
         time.sleep(seconds)
 
-    def dated(self, moved: Callable[[V, timedelta], V]) -> TimedValues[Any, V]:
+    def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
         """Return an empty dictionary whose values are shifted by `moved` after a clock step."""
-        values = TimedValues[Any, V](moved)
+        values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values

@@ -22,7 +22,7 @@ UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote
 FIRST_SIGNAL = 128  # a shell's exit status of a program that a signal ended
 
 
-def run_by_own_ssh(
+def run_by_callers_ssh(
     address: str,
     argv: tuple[str, ...],
     stdin: bytes | None = None,
@@ -54,7 +54,7 @@ def run_by_own_ssh(
     return status if status >= 0 else FIRST_SIGNAL - status
 
 
-def run_and_fetch_output(
+def run_and_fetch_written_files(
     address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT
 ) -> int:
     """Run a program in an empty remote folder and fetch what it wrote.
@@ -66,7 +66,7 @@ def run_and_fetch_output(
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])
     os.close(source)
-    status = run_by_own_ssh(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
+    status = run_by_callers_ssh(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
     os.close(sink)
     is_whole = os.waitpid(pid, 0)[1] == 0
     return status if is_whole and status != UNREACHED else FAILED

@@ -22,13 +22,15 @@ def random_file_name(prefix: str = "") -> str:
     return prefix + os.urandom(16).hex()
 
 
-def replace_file(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
+def replace_file_atomically(
+    path: str, data: bytes, mode: int = 0o644, durable: bool = True
+) -> None:
     """Replace a file's content atomically: all of `data`, or nothing.
 
     The data are written to a temporary file in the same folder, which is then renamed. One fsync
     after the rename makes both durable on a journaling filesystem; a writer of the spool may not
-    open the folder and so can't fsync it. Raises StateError if the disk is full or the folder is
-    not writable, and leaves no file behind.
+    open the folder and so can't fsync it. Raises StateError if the disk is full or the
+    folder is not writable, and leaves no file behind.
     """
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"
@@ -62,13 +64,13 @@ def remove_file(path: str) -> None:
         return
 
 
-def read_safe_file(
+def read_file_only_owner_writes(
     path: str, max_bytes: int, owner: int | None = None
 ) -> tuple[bytes, os.stat_result]:
     """Read a regular file with one hard link that only its owner can write; no symlinks.
 
-    Returns its content and its stat result. Raises FileNotFoundError, or StateError if the file is
-    not such a file, is larger than `max_bytes`, or does not belong to the uid `owner`.
+    Returns its content and its stat result. Raises FileNotFoundError, or StateError if
+    the file is not such a file, is larger than `max_bytes`, or does not belong to the uid `owner`.
     """
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -84,7 +86,7 @@ def read_safe_file(
         os.close(end)
 
 
-def open_without_waiting(path: str, flags: int) -> int:
+def open_regular_without_blocking(path: str, flags: int) -> int:
     """Open a regular file without blocking on a FIFO or terminal; an opener for open()."""
     end = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(end).st_mode):
@@ -93,7 +95,7 @@ def open_without_waiting(path: str, flags: int) -> int:
     raise OSError(22, "not a regular file")
 
 
-def is_own_path(path: str) -> bool:
+def is_owned_by_current_user(path: str) -> bool:
     """Say whether a folder, or a symlink of that name, belongs to the current user."""
     return os.lstat(path).st_uid == os.geteuid()
 
@@ -108,7 +110,10 @@ def is_safe_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
 
 
 def forbid_others_to_write(folder: str) -> None:
-    """Remove other users' write permission from a folder; StateError unless it is ours."""
+    """Remove other users' write permission from a folder.
+
+    Raises StateError unless it is ours.
+    """
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
         raise StateError(f"{folder}: owned by uid {facts.st_uid}, or no folder; remove it")
@@ -129,7 +134,10 @@ def make_private_folder(path: str) -> None:
 
 
 def list_folder(folder: str) -> list[str]:
-    """Return the names in a folder, empty if it does not exist; StateError if unreadable."""
+    """Return the names in a folder, empty if it does not exist.
+
+    Raises StateError if unreadable.
+    """
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -153,7 +161,7 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
         raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")
 
 
-def iterate_lines(
+def iterate_bounded_lines(
     file: "BinaryIO | BufferedIOBase", path: str, too_long: "list[int] | None" = None
 ) -> "Iterator[bytes]":
     """Yield each line of a user's file with its newline.

@@ -112,9 +112,9 @@ def _read(path: str, position: AccountingFilePosition, most: int, lost: str = ""
 
 def _tail(end: int, offset: int) -> str:
     first = max(0, offset - TAIL_BYTES)
-    return bytes_digest(os.pread(end, offset - first, first))
+    return blake2b_hex_digest(os.pread(end, offset - first, first))
 
 
-def bytes_digest(data: bytes) -> str:
+def blake2b_hex_digest(data: bytes) -> str:
     """Return a 128-bit BLAKE2b checksum of these bytes, in hexadecimal."""
     return blake2b(data, digest_size=16).hexdigest()

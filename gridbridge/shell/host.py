@@ -78,7 +78,7 @@ def all_group_ids() -> frozenset[int]:
     return frozenset(group.gr_gid for group in grp.getgrall())
 
 
-def read_path_facts(path: str, follow: bool = False) -> PathFacts | None:
+def read_owner_mode_and_kind(path: str, follow: bool = False) -> PathFacts | None:
     """Return a path's owner, mode and kind, None if the path does not exist."""
     try:
         status = os.stat(path, follow_symlinks=follow)
@@ -92,7 +92,7 @@ def read_path_facts(path: str, follow: bool = False) -> PathFacts | None:
     )
 
 
-def is_path_hidden(path: str) -> bool:
+def is_path_access_denied(path: str) -> bool:
     """Say whether permissions keep this user from examining a path."""
     try:
         os.stat(path, follow_symlinks=False)
@@ -106,7 +106,7 @@ def is_file_unreadable(path: str) -> bool:
     return os.path.exists(path) and not os.access(path, os.R_OK)
 
 
-def first_closed_parent(path: str) -> str:
+def first_parent_closed_to_others(path: str) -> str:
     """Return the first parent folder that others can't enter, empty if all can."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
@@ -114,7 +114,7 @@ def first_closed_parent(path: str) -> str:
 
 
 def _passable(folder: str) -> bool:
-    facts = read_path_facts(folder, follow=True)
+    facts = read_owner_mode_and_kind(folder, follow=True)
     return facts is None or bool(facts.mode & stat.S_IXOTH)
 
 
@@ -125,7 +125,7 @@ def _account(uid: int) -> str:
         return f"uid {uid}"
 
 
-def measure_folder_room(folder: str) -> FolderFreeSpace:
+def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
     """Return the free bytes and files of a folder's filesystem (statvfs(3))."""
     try:
         status = os.statvfs(folder)
@@ -135,7 +135,7 @@ def measure_folder_room(folder: str) -> FolderFreeSpace:
     return FolderFreeSpace(free_bytes=status.f_bavail * status.f_frsize, free_files=free_files)
 
 
-def count_folders_of_others(path: str) -> dict[str, int]:
+def count_subfolders_by_owner(path: str) -> dict[str, int]:
     """Count a folder's subfolders by owner, without those of the folder's own owner.
 
     The result is empty if the folder can't be read.
@@ -150,18 +150,19 @@ def count_folders_of_others(path: str) -> dict[str, int]:
     return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
-def measure_room_by_writing(folder: str) -> FolderFreeSpace:
+def free_space_by_test_write(folder: str) -> FolderFreeSpace:
     """Return a folder's free space after a test write; only writing reveals a quota."""
     path = f"{folder}/{files.random_file_name(files.TEMPORARY)}"
     try:
-        files.replace_file(path, TRIED, mode=0o600, durable=False)
+        files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
         files.remove_file(path)
     except (StateError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StateError) else error
         return replace(
-            measure_folder_room(folder), trouble=getattr(cause, "strerror", "") or str(error)
+            free_bytes_and_files_of_folder(folder),
+            trouble=getattr(cause, "strerror", "") or str(error),
         )
-    return measure_folder_room(folder)
+    return free_bytes_and_files_of_folder(folder)
 
 
 def read_text_or_empty(path: str) -> str:
@@ -176,7 +177,7 @@ def read_text_or_empty(path: str) -> str:
 def last_log_line(path: str) -> str:
     """Return the last line of a log file, empty if there is none or the path is a FIFO."""
     try:
-        with open(path, "rb", opener=files.open_without_waiting) as file:
+        with open(path, "rb", opener=files.open_regular_without_blocking) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
             lines = file.read(LINE_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
@@ -208,14 +209,14 @@ def _is_roots(pid: int) -> bool:
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 
 
-def find_process_by_words(words: str, uid: int) -> int:
+def find_process_by_command_line(words: str, uid: int) -> int:
     """Return the pid of an account's process whose command line contains a text, else 0."""
     owned = (pid for pid in _pids() if _owner(pid) == uid)
     return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
 
 
 def _owner(pid: int) -> int:
-    facts = read_path_facts(f"/proc/{pid}")
+    facts = read_owner_mode_and_kind(f"/proc/{pid}")
     return facts.owner if facts else 0
 
 

@@ -15,7 +15,7 @@ FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, 
 WATCHED = b"WATCHDOG_USEC="  # in the environment of services that systemd's watchdog kills
 
 
-def find_lock_holder(path: str) -> int:
+def find_poller_lock_holder(path: str) -> int:
     """Return the pid of the lock's holder, 0 if none is visible (fcntl(2), F_GETLK)."""
     query = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
@@ -29,7 +29,7 @@ def find_lock_holder(path: str) -> int:
     return max(pid, 0) if kind != fcntl.F_UNLCK else 0
 
 
-def kill_lock_holder(path: str) -> int:
+def kill_poller_lock_holder(path: str) -> int:
     """Kill the lock's holder if it is a process of the lock folder's owner.
 
     Returns its pid, 0 if nothing was killed. A pid may be reused at any time, so the process is
@@ -38,7 +38,7 @@ def kill_lock_holder(path: str) -> int:
     """
     try:
         uid = os.stat(os.path.dirname(path)).st_uid
-        pid = find_lock_holder(path)
+        pid = find_poller_lock_holder(path)
         process = os.pidfd_open(pid) if pid else -1
     except OSError:
         return 0
@@ -47,7 +47,7 @@ def kill_lock_holder(path: str) -> int:
 
 def _kill(path: str, uid: int, pid: int, process: int) -> int:
     try:
-        if not (_is_of(pid, uid) and find_lock_holder(path) == pid) or _is_watched(pid):
+        if not (_is_of(pid, uid) and find_poller_lock_holder(path) == pid) or _is_watched(pid):
             return 0
         signal.pidfd_send_signal(process, signal.SIGKILL)
     except OSError:

@@ -54,12 +54,12 @@ def _note(end: int, version: str) -> None:
         return
 
 
-def read_holder_version(path: str) -> str | None:
+def poller_lock_holder_version(path: str) -> str | None:
     """Return the code version of the lock's holder; empty if the file does not name it.
 
     None if nobody holds the lock, or if the file may not be read.
     """
-    if not is_lock_held(path):
+    if not is_poller_lock_held(path):
         return None
     try:
         with open(path, "rb", opener=_open) as file:
@@ -123,7 +123,7 @@ def _locked(end: int) -> bool:
     return True
 
 
-def renew_sign_of_life(path: str, ahead_s: float = 0) -> None:
+def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
     """Renew the holder's heartbeat; the next one is due within `ahead_s` seconds.
 
     Setting the file's time needs no disk space, so it works on a full disk. Other modules report a
@@ -136,7 +136,7 @@ def renew_sign_of_life(path: str, ahead_s: float = 0) -> None:
         return
 
 
-def last_sign_of_life(path: str) -> float:
+def last_poller_heartbeat(path: str) -> float:
     """Return the time of the holder's last heartbeat, 0 if the lock file can't be examined."""
     try:
         return os.stat(path, follow_symlinks=False).st_mtime
@@ -144,7 +144,7 @@ def last_sign_of_life(path: str) -> float:
         return 0.0
 
 
-def is_lock_held(path: str) -> bool | None:
+def is_poller_lock_held(path: str) -> bool | None:
     """Say whether some process holds the lock; None if the file may not be opened.
 
     The test takes a shared lock, so that two concurrent tests don't take each other for the holder.

@@ -44,7 +44,7 @@ class LogQuota:
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
-class WithheldLines:
+class WithheldLogLines:
     """Log lines that are held back: a limited number for each person, by subject."""
 
     def __init__(self, most: int = WITHHELD) -> None:

@@ -3,7 +3,7 @@
 The folder is named after the transfer, so that no other folder is removed by mistake.
 """
 
-from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
+from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
 from gridbridge.model.ids import is_transfer_name
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import ssh
@@ -101,7 +101,7 @@ def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> 
     """Make a transfer's remote folder anew with an empty working directory.
 
     Returns its absolute path. Raises UnstageablePaths if the account's own parent folder belongs to
-    another account. Raises UnsafeFolder if `stage_dir` does not exist or lets other accounts
+    another account. Raises UnsafeRemoteFolder if `stage_dir` does not exist or lets other accounts
     replace folders.
     """
     try:
@@ -118,7 +118,7 @@ def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> 
 
 
 def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
-    """Raise UnsafeFolder unless accounts can safely have folders in an absolute stage_dir."""
+    """Raise UnsafeRemoteFolder unless accounts can safely have folders in an absolute stage_dir."""
     argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
     try:
         ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
@@ -126,15 +126,17 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
         raise _unsafe(error, stage_dir, login.host) or error from error
 
 
-def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeFolder | None:
+def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
     from shlex import quote  # seldom needed
 
     subject = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:
-        return UnsafeFolder(f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
+        return UnsafeRemoteFolder(
+            f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}"
+        )
     if error.status == LOOSE:
         wrong = f"{subject}: others may write there, and it is not sticky"
-        return UnsafeFolder(wrong, f"chmod +t {quote(stage_dir)}")
+        return UnsafeRemoteFolder(wrong, f"chmod +t {quote(stage_dir)}")
     return None
 
 
@@ -168,7 +170,7 @@ def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -
     _ask(login, REMOVE, (_checked(folder),), timeout_s)
 
 
-def remove_folder_of_transfer(
+def remove_remote_transfer_folder(
     login: SshLogin | None, folder: str, transfer: str, timeout_s: float
 ) -> None:
     """Remove the remote folder that a record names.

@@ -10,7 +10,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, OutputTooLong, ProgramNotStarted
+from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
@@ -48,7 +48,7 @@ LINE_BYTES = 200  # a line of progress has less
 REMOVAL_S = 600.0
 
 
-class RsyncPace:
+class RsyncLimitAndProgress:
     """The bandwidth limit and the progress callback of a copy into an unused folder.
 
     The files are written in place, so that even after SIGKILL a copy is resumed where it was.
@@ -71,7 +71,7 @@ def push_files(
     names: "Iterable[str]",
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: RsyncPace | None = None,
+    pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
     """Copy local files into a remote folder; False if the job's deletion ended the copy.
 
@@ -99,7 +99,7 @@ def pull_files(
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
     may_miss: bool = False,
-    pace: RsyncPace | None = None,
+    pace: RsyncLimitAndProgress | None = None,
     follows: bool = True,
 ) -> bool:
     """Copy files from a remote folder into a local one; symlinks stay symlinks.
@@ -134,7 +134,7 @@ def _carry(
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: RsyncPace | None = None,
+    pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
     # no word of it has a blank
     by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
@@ -151,7 +151,7 @@ def _carry(
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
     host = login.host if login else ""
-    explained = ssh.explain_ssh_failure(login, words.encode()) if login else ""
+    explained = ssh.ssh_failure_advice(login, words.encode()) if login else ""
     ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
     why = explained or _reason(lines or messages, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
@@ -170,7 +170,10 @@ def _reason(lines: list[str], host: str) -> str:
 
 
 def _run(
-    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncPace | None
+    argv: tuple[str, ...],
+    stdin: bytes,
+    is_unwanted: "Callable[[], bool]",
+    pace: RsyncLimitAndProgress | None,
 ) -> tuple[int | None, str]:
     """Run rsync to its end; the status is None if the job's deletion ended it."""
     source = runner.open_memory_file(stdin)
@@ -194,7 +197,7 @@ def _run(
         return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
         runner.kill_program(pid)
-        raise OutputTooLong((PROGRAM,), MOST_BYTES) from error
+        raise ProgramOutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
         runner.close_files(ours)
 

@@ -9,7 +9,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, OutputTooLong, ProgramNotStarted
+from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ def call_after_each_program(act: "Callable[[], None]") -> None:
 _ask_by: "ProgramAnswerer | None" = None
 
 
-def replace_programs_by(answerer: "ProgramAnswerer | None") -> None:
+def answer_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
     """Let a callable answer `run_program` calls without input; None restores real runs."""
     global _ask_by
     _ask_by = answerer
 
 
-def note_program_end() -> None:
+def call_program_end_callback() -> None:
     """Run the registered callback after a program that another module has run."""
     _after_each()
 
@@ -82,8 +82,8 @@ def run_program(
 ) -> CompletedProgram:
     """Run a program to its end with `stdin` as its input, and return its output.
 
-    Raises CommandFailed with status None after `timeout_s`, and OutputTooLong if the output is
-    larger than `most_bytes`; in both cases the program's session is killed. Raises CommandFailed
+    Raises CommandFailed with status None after `timeout_s`, and ProgramOutputTooLong if the output
+    is larger than `most_bytes`; in both cases the program's session is killed. Raises CommandFailed
     with status 127 if the program can't be started.
     """
     if _ask_by is not None and not stdin:
@@ -96,7 +96,7 @@ def _run(
 ) -> CompletedProgram:
     source = open_memory_file(stdin)
     try:
-        return run_with_open_input(argv, env, timeout_s, source, most_bytes)
+        return run_with_file_as_input(argv, env, timeout_s, source, most_bytes)
     finally:
         os.close(source)
 
@@ -114,7 +114,7 @@ def open_memory_file(data: bytes) -> int:
     return whole
 
 
-def run_with_open_input(
+def run_with_file_as_input(
     argv: tuple[str, ...],
     env: dict[str, str],
     timeout_s: float,
@@ -142,7 +142,7 @@ def run_with_open_input(
         raise CommandFailed(argv, None, transient=True) from error
     except OverflowError as error:
         kill_program(pid)
-        raise OutputTooLong(argv, most_bytes) from error
+        raise ProgramOutputTooLong(argv, most_bytes) from error
     finally:
         close_files(ours)
         _after_each()

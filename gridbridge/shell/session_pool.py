@@ -12,18 +12,18 @@ from gridbridge.errors import HostNotReached, ProgramNotStarted
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
-from gridbridge.shell.ssh_session import SshSession
+from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 PATIENCE_S = 1.0  # to wait for an idle session; another login costs both hosts 0.1 s of CPU
 
 Account = tuple[str, str, str, str]
 
 
-class SshSessionPool(OpenSshClient):
+class IdleSshSessions(OpenSshClient):
     """The idle ssh sessions of each login, and the logins that timed out."""
 
     def __init__(self) -> None:
-        self._idle: dict[Account, LifoQueue[SshSession]] = {}
+        self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
     def begin(self, login: SshLogin) -> None:
@@ -52,7 +52,7 @@ class SshSessionPool(OpenSshClient):
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
         except Empty:  # an earlier request may hang
-            session = SshSession()
+            session = SshSessionsOfProgram()
         try:
             rest_s = max(0.0, deadline - time.monotonic())
             ended = session.carry(login, token, request, rest_s, most_bytes)
@@ -62,7 +62,7 @@ class SshSessionPool(OpenSshClient):
             self._silences[_account(login)] = ended
         return ended
 
-    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSession]":
+    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
         return self._idle.setdefault(_account(login), _one_session())
 
 
@@ -70,7 +70,7 @@ def _account(login: SshLogin) -> Account:
     return login.host, login.port, login.user, login.person
 
 
-def _one_session() -> "LifoQueue[SshSession]":
-    sessions: LifoQueue[SshSession] = LifoQueue()
-    sessions.put(SshSession())
+def _one_session() -> "LifoQueue[SshSessionsOfProgram]":
+    sessions: LifoQueue[SshSessionsOfProgram] = LifoQueue()
+    sessions.put(SshSessionsOfProgram())
     return sessions

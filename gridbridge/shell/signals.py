@@ -6,7 +6,7 @@ import signal
 from contextlib import suppress
 
 
-class ProcessSignals:
+class StopAndReloadSignals:
     """Records SIGTERM, SIGINT and SIGHUP; made once, in the main thread.
 
     A signal handler only sets a flag, because the interrupted code may hold any lock. Each signal

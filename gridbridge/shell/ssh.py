@@ -13,7 +13,7 @@ import pwd
 from gridbridge.errors import (
     CommandFailed,
     HostNotReached,
-    OutputTooLong,
+    ProgramOutputTooLong,
     SshAccessRejected,
     SshLoginRefused,
 )
@@ -75,7 +75,7 @@ class OpenSshClient:
     ) -> tuple[CompletedProgram, bool]:
         """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
-        Raises OutputTooLong if the output is larger than `most_bytes`.
+        Raises ProgramOutputTooLong if the output is larger than `most_bytes`.
         """
         source = runner.open_memory_file(request)
         try:
@@ -97,12 +97,12 @@ def set_ssh_carrier(carrier: OpenSshClient) -> None:
     _carrier = carrier
 
 
-def has_kept_connections() -> bool:
+def uses_persistent_ssh() -> bool:
     """Say whether requests go over persistent connections instead of new ssh clients."""
     return type(_carrier) is not OpenSshClient
 
 
-def listen_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
+def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
     """Run a remote command with a text as its input; yield its output as it comes."""
     return _carrier.listen(login, command, text)
 
@@ -131,11 +131,11 @@ def run_over_ssh(
         carry = (carrier or _carrier).carry
         ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
     finally:
-        runner.note_program_end()
+        runner.call_program_end_callback()
     return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
 
-def far_shell_command(login: SshLogin) -> tuple[str, ...]:
+def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:
     """Return the ssh command line that starts the remote shell of a login."""
     return (*ssh_client_command(login), "--", login.host, FAR_SHELL)
 
@@ -225,11 +225,11 @@ def _apart() -> tuple[str, ...]:
 
 def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
     """Run the ssh client; a client that is killed at the time limit has an empty output."""
-    argv = far_shell_command(login)
+    argv = remote_shell_ssh_command(login)
     try:
-        return runner.run_with_open_input(argv, BARE, timeout_s, source, most_bytes)
-    except OutputTooLong as error:
-        raise OutputTooLong(argv, most_bytes, login.host) from error
+        return runner.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
+    except ProgramOutputTooLong as error:
+        raise ProgramOutputTooLong(argv, most_bytes, login.host) from error
     except CommandFailed as error:
         if error.status is not None:
             raise
@@ -247,11 +247,11 @@ def _fail(
     """Raise the error that fits an incomplete answer."""
     last = _last_words(token, ended)
     if is_unread:
-        advice = explain_ssh_failure(login, ended.stderr)
+        advice = ssh_failure_advice(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
         kind = (
             SshLoginRefused
-            if is_key_refused(ended.stderr)
+            if are_ssh_keys_refused(ended.stderr)
             else SshAccessRejected
             if advice
             else HostNotReached
@@ -271,7 +271,7 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
     return "no answer in time" if killed else f"its shell ended with status {ended.status}"
 
 
-def is_key_refused(words: bytes) -> bool:
+def are_ssh_keys_refused(words: bytes) -> bool:
     """Say whether the ssh client ended because the server accepts none of our keys.
 
     ssh(1) ends with 255 for all of its failures. Its last line is its own, whatever the server made
@@ -281,7 +281,7 @@ def is_key_refused(words: bytes) -> bool:
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
-def explain_ssh_failure(login: SshLogin, words: bytes) -> str:
+def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
     """Return advice for an ssh error message; empty if the failure may pass by itself."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     options = f"-p {login.port} {login.host}" if login.port else login.host

@@ -10,11 +10,11 @@ import select
 import termios
 import time
 
-from gridbridge.errors import OutputTooLong, ProgramNotStarted
+from gridbridge.errors import ProgramNotStarted, ProgramOutputTooLong
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, far_shell_command
+from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
@@ -51,7 +51,7 @@ class SshClientProcess:
         runner.close_files([self.output, self.errors, self.theirs, self.to_it])
 
 
-class SshSession(OpenSshClient):
+class SshSessionsOfProgram(OpenSshClient):
     """The open ssh connections of a program, one for each login."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class SshSession(OpenSshClient):
 
         Raises ProgramNotStarted if no client can be started.
         """
-        argv = far_shell_command(login)
+        argv = remote_shell_ssh_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)
 
@@ -79,20 +79,20 @@ class SshSession(OpenSshClient):
         A connection that fails is closed, and the next request opens a new one.
         """
         deadline = time.monotonic() + timeout_s
-        argv = far_shell_command(login)
+        argv = remote_shell_ssh_command(login)
         line = self._lines.pop(argv, None) or SshClientProcess(argv)
-        exchange = SessionRequest(line, token, request, most_bytes)
+        exchange = SshSessionRequest(line, token, request, most_bytes)
         if exchange.is_done_by(deadline):
             self._lines[argv] = line
             return exchange.answer(), False
         is_unread = line.unread_bytes() == exchange.written
         line.end()
         if exchange.is_too_long:
-            raise OutputTooLong(argv, most_bytes, login.host)
+            raise ProgramOutputTooLong(argv, most_bytes, login.host)
         return exchange.answer(), is_unread
 
 
-class SessionRequest:
+class SshSessionRequest:
     """One request over an ssh session, and what has been read of its answer."""
 
     def __init__(

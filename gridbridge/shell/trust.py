@@ -8,7 +8,7 @@ import os
 import pwd
 import stat
 
-from gridbridge.errors import UntrustedFile
+from gridbridge.errors import FileWritableByOthers
 from gridbridge.shell.runner import quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -23,44 +23,44 @@ PLAIN = "/-_.+@%"
 Doubt = tuple[str, str]  # what is wrong with a path, and the command that corrects it
 
 
-def demanded_file_owner() -> int | None:
+def required_trusted_file_owner() -> int | None:
     """Return the uid that must own trusted files: root if we are root, else None for any."""
     return ROOT if os.geteuid() == ROOT else None
 
 
 def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
-    """Raise UntrustedFile unless only `owner` and root can change a file and its path.
+    """Raise FileWritableByOthers unless only `owner` and root can change a file and its path.
 
     With the descriptor `opened` the open file is checked as well. Raises OSError if the path leads
     nowhere.
     """
-    doubts = dict(doubts_along_path(path, owner))
+    doubts = dict(write_risks_along_path(path, owner))
     if opened is not None:
-        doubts |= doubts_of_file(path, os.fstat(opened), owner)
+        doubts |= write_risks_of_file(path, os.fstat(opened), owner)
     if doubts:
-        raise UntrustedFile(path, ", ".join(doubts), " && ".join(doubts.values()))
+        raise FileWritableByOthers(path, ", ".join(doubts), " && ".join(doubts.values()))
 
 
-def doubts_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
+def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
     """Yield each permission by which others can change a path's target.
 
     A sticky parent folder is accepted: nobody else can rename or remove root's files in it.
     """
-    for step in steps_of_path(path):
+    for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path
-        yield from (_owned if is_sticky else doubts_of_file)(step, facts, owner)
+        yield from (_owned if is_sticky else write_risks_of_file)(step, facts, owner)
 
 
-def doubts_in_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
+def write_risks_below_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
     """Yield each path below a folder with the permissions that let others change it."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = f"{at}/{name}"
-            yield path, tuple(doubts_of_file(path, os.lstat(path)))
+            yield path, tuple(write_risks_of_file(path, os.lstat(path)))
 
 
-def steps_of_path(path: str) -> "Iterator[str]":
+def folders_and_links_of_path(path: str) -> "Iterator[str]":
     """Yield each folder, symlink and file on a path, a symlink before its target."""
     pending, at, links = path.split("/")[::-1], "", 0
     yield "/"
@@ -83,7 +83,7 @@ def steps_of_path(path: str) -> "Iterator[str]":
         at = "" if target.startswith("/") else at
 
 
-def doubts_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
+def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
     """Yield what lets others change one file, folder or symlink."""
     yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):

@@ -23,7 +23,7 @@ class PollerWatchdog:
     def begin(self, longest_s: float = BEGIN_S) -> None:
         """Announce a long operation, such as the start; the next heartbeat ends it."""
         self._beaten_at = -BEAT_S
-        poller_lock.renew_sign_of_life(self._path, longest_s)
+        poller_lock.renew_poller_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
@@ -32,7 +32,7 @@ class PollerWatchdog:
         if time.monotonic() - self._beaten_at < BEAT_S:
             return
         self._beaten_at = time.monotonic()
-        poller_lock.renew_sign_of_life(self._path)
+        poller_lock.renew_poller_heartbeat(self._path)
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.places import ADMISSION
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.shell import trust
-from gridbridge.shell.account import setpriv_words
+from gridbridge.shell.account import setpriv_command_prefix
 from gridbridge.shell.runner import run_program
 
 LOAD_S = 20.0
@@ -29,19 +29,19 @@ def check_admission_rules_load(
         return
     item = f"admission rules {folder}"
     try:
-        argv = (*setpriv_words(account), sys.executable, *MODULE, folder, str(owner))
+        argv = (*setpriv_command_prefix(account), sys.executable, *MODULE, folder, str(owner))
         run_program(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
         yield CheckFinding(
             item=item,
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=words,
             right="rules that can be loaded",
             hint="mend that file, or move it out of the folder: every campaign is refused",
         )
         return
-    yield CheckFinding(item=item, state=FindingState.OK, found="loaded")
+    yield CheckFinding(item=item, state=FindingSeverity.OK, found="loaded")
 
 
 def main() -> None:

@@ -5,12 +5,17 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.site import balancer_needs as decisions
 from gridbridge.decisions.site import check_findings
 from gridbridge.decisions.site.scheduler_configuration import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
+from gridbridge.errors import (
+    CommandFailed,
+    GridbridgeError,
+    SshAccessRejected,
+    StateError,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.places import (
     AS_ROOT,
@@ -21,17 +26,21 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
-from gridbridge.model.site.host_facts import BalancerCellRights, BalancerFacts, LastBalancerRound
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.host_facts import (
+    BalancerCellRights,
+    BalancerFacts,
+    LastPublishedBalancerRound,
+)
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run_program
 from gridbridge.site import capability_checks
-from gridbridge.site.queue_request import refuse_embedded_site
+from gridbridge.site.queue_request import refuse_setup_of_embedded_site
 from gridbridge.site.queue_setup import (
     SetupStep,
-    describe_edits,
-    require_correctable,
+    require_correctable_findings,
+    setup_steps_of_edits,
     setup_steps_of_findings,
 )
 
@@ -43,21 +52,21 @@ TRIED = ("unname", "gridbridge-check")  # arguments for `sudo -l`, which runs no
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps of the balancer's set-up in order; refuse on a host without qmaster."""
     facts = _own_facts(policy)
-    if master := decisions.other_master_host(facts):
+    if master := decisions.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
     return setup_steps_of_findings(
-        policy, require_correctable(decisions.balancer_setup_findings(facts, policy))
+        policy, require_correctable_findings(decisions.balancer_setup_findings(facts, policy))
     )
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that remove the balancer's rights from this host."""
-    return describe_edits(policy, decisions.balancer_removal_edits(_own_facts(policy)))
+    return setup_steps_of_edits(policy, decisions.balancer_rights_removal_edits(_own_facts(policy)))
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
     """Return the qmaster's host if it is not this host, else an empty text."""
-    return decisions.other_master_host(_own_facts(policy))
+    return decisions.qmaster_host_if_other(_own_facts(policy))
 
 
 def count_balancer_nodes_left() -> int:
@@ -79,13 +88,13 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     except GridbridgeError as error:
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         finding = CheckFinding(
-            item="balancer", state=FindingState.WARNING, found=f"not judged: {error}"
+            item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}"
         )
         yield check_findings.no_account_finding("balancer") if is_shut else finding
         return
-    if master := decisions.other_master_host(facts):
+    if master := decisions.qmaster_host_if_other(facts):
         text = f"not judged here: it runs on {master}"
-        yield CheckFinding(item="balancer", state=FindingState.NOTE, found=text)
+        yield CheckFinding(item="balancer", state=FindingSeverity.NOTE, found=text)
         return
     yield from decisions.balancer_setup_findings(facts, policy)
     yield from decisions.running_balancer_findings(facts, policy, clock.now())
@@ -93,7 +102,7 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
 
 
 def _own_facts(policy: Policy) -> BalancerFacts:
-    refuse_embedded_site(policy)
+    refuse_setup_of_embedded_site(policy)
     facts = _facts(policy)
     if facts.hidden:
         raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
@@ -103,19 +112,19 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
-    by_path = {path: host.read_path_facts(path) for path in looked}
+    by_path = {path: host.read_owner_mode_and_kind(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if host.is_file_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(
         host=host.this_host_name(),
         uid=host.uid_of_account(BALANCE_ACCOUNT),
         paths={path: facts for path, facts in by_path.items() if facts},
-        hidden=frozenset(filter(host.is_path_hidden, looked)) | unreadable,
+        hidden=frozenset(filter(host.is_path_access_denied, looked)) | unreadable,
         sudoers=host.read_text_or_empty(BALANCE_SUDOERS),
         cron=host.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
         has_fixed_nodes=adapter_of_cluster(
-            reach_cluster(policy, policy.site.cluster)
+            configured_cluster_address(policy, policy.site.cluster)
         ).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
@@ -125,7 +134,7 @@ def _facts(policy: Policy) -> BalancerFacts:
 
 def _cell(policy: Policy) -> BalancerCellRights | None:
     """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
-    home = reach_cluster(policy, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
     makes = adapter_of_cluster(home).makes_queues
     if makes is None:
         return None
@@ -152,11 +161,11 @@ def _may_be_root(account: str) -> bool | None:
         return None
 
 
-def _last() -> LastBalancerRound | None:
+def _last() -> LastPublishedBalancerRound | None:
     """Return the balancer's last published round; None if it can't be read."""
     with suppress(StateError):
         if published := published_balance_file.read_published_balance():
-            return LastBalancerRound(
+            return LastPublishedBalancerRound(
                 at=published.at,
                 is_acting=published.is_acting,
                 sentence=published.sentence,

@@ -4,57 +4,63 @@ import os
 from collections.abc import Iterator
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings as rules
 from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
 from gridbridge.decisions.site.besteffort_queues import (
     HOSTLIST,
-    BestEffortQueues,
-    choose_model_queue,
-    foreign_besteffort_names,
-    local_queue_names,
+    BestEffortQueueLayout,
+    choose_besteffort_model_queue,
+    non_gridbridge_queue_names,
+    queues_only_named_besteffort,
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings import (
-    BestEffortCell,
-    BestEffortRequest,
+    BestEffortCellFacts,
+    BestEffortSetupRequest,
     CheckFinding,
-    FindingState,
+    FindingSeverity,
 )
-from gridbridge.site.queue_request import queue_setup_ability
+from gridbridge.site.queue_request import home_queue_setup_adapter
 from gridbridge.site.queue_setup import (
     SetupStep,
-    describe_edits,
-    require_correctable,
+    require_correctable_findings,
+    setup_steps_of_edits,
     setup_steps_of_findings,
 )
 
 
-def plan_besteffort_queues(policy: Policy, request: BestEffortRequest) -> tuple[SetupStep, ...]:
+def plan_besteffort_queues(
+    policy: Policy, request: BestEffortSetupRequest
+) -> tuple[SetupStep, ...]:
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
-    findings = require_correctable(
+    findings = require_correctable_findings(
         rules.besteffort_queue_findings(request.cluster, cell, model, request.most)
     )
     return setup_steps_of_findings(policy, findings)
 
 
-def besteffort_consumable_warnings(policy: Policy, request: BestEffortRequest) -> tuple[str, ...]:
+def besteffort_consumable_warnings(
+    policy: Policy, request: BestEffortSetupRequest
+) -> tuple[str, ...]:
     """Return warnings about consumables with which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
-    blocks = BestEffortQueues(cell, _model(cell, request), request.most)
-    findings = rules.shared_consumable_findings(request.cluster, cell, blocks)
+    blocks = BestEffortQueueLayout(cell, _model(cell, request), request.most)
+    findings = rules.besteffort_consumable_findings(request.cluster, cell, blocks)
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def plan_besteffort_removal(policy: Policy, request: BestEffortRequest) -> tuple[SetupStep, ...]:
+def plan_besteffort_removal(
+    policy: Policy, request: BestEffortSetupRequest
+) -> tuple[SetupStep, ...]:
     """Return the steps that remove the best-effort queues; their tasks rerun elsewhere."""
     cell = read_besteffort_setup(policy, request.cluster)
-    return describe_edits(policy, besteffort_removal_edits(request.cluster, cell))
+    return setup_steps_of_edits(policy, besteffort_removal_edits(request.cluster, cell))
 
 
 def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
@@ -70,26 +76,26 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
         yield (
             decisions.no_account_finding(item)
             if is_shut
-            else CheckFinding(item=item, state=FindingState.WARNING, found=text)
+            else CheckFinding(item=item, state=FindingSeverity.WARNING, found=text)
         )
         return
-    if strange := foreign_besteffort_names(cell):
+    if strange := queues_only_named_besteffort(cell):
         yield from (rules.foreign_besteffort_name_finding(cluster, name) for name in strange)
-    elif not rules.is_besteffort_set_up(cell):
+    elif not rules.has_any_besteffort_setup(cell):
         yield rules.no_besteffort_queues_finding(cluster)
-    elif model := choose_model_queue(cell, None):
+    elif model := choose_besteffort_model_queue(cell, None):
         yield from rules.besteffort_queue_findings(cluster, cell, model, None)
 
 
-def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCell:
+def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
     """Read a cell's queues; ConfigError for a cell where this host can't make queues."""
     if cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
     if not _can_have(policy, cluster):
         raise ConfigError((_why_not(policy, cluster),))
-    cell_access = reach_cluster(policy, cluster)
-    return queue_setup_ability(cell_access).query_besteffort_cell(cell_access)
+    cell_access = configured_cluster_address(policy, cluster)
+    return home_queue_setup_adapter(cell_access).query_besteffort_cell(cell_access)
 
 
 def _can_have(policy: Policy, cluster: str) -> bool:
@@ -97,7 +103,7 @@ def _can_have(policy: Policy, cluster: str) -> bool:
 
 
 def _makes_queues(policy: Policy, cluster: str) -> bool:
-    return adapter_of_cluster(reach_cluster(policy, cluster)).makes_queues is not None
+    return adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is not None
 
 
 def _why_not(policy: Policy, cluster: str) -> str:
@@ -107,14 +113,14 @@ def _why_not(policy: Policy, cluster: str) -> str:
     return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
 
 
-def _model(cell: BestEffortCell, request: BestEffortRequest) -> str:
+def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
     """Return the local queue to copy settings from; refuse an unsuitable queue."""
-    if strange := foreign_besteffort_names(cell):
+    if strange := queues_only_named_besteffort(cell):
         finding = rules.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")
-    model = choose_model_queue(cell, request.like)
+    model = choose_besteffort_model_queue(cell, request.like)
     if not model:
-        local = ", ".join(local_queue_names(cell)) or "none"
+        local = ", ".join(non_gridbridge_queue_names(cell)) or "none"
         raise ConfigError((f"--like {request.like}: the local queues are {local}",))
     if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
         raise GridbridgeError(f"queue {model} is on no host; give another --like")

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.decisions.site import file_findings, outdated_services
 from gridbridge.decisions.site import round_and_cycle_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_HOME,
@@ -32,12 +32,12 @@ from gridbridge.model.places import (
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.route import BARE, Away
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import host, poller_lock, ssh
-from gridbridge.shell.account import setpriv_words
+from gridbridge.shell.account import setpriv_command_prefix
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock_holder import find_lock_holder
+from gridbridge.shell.lock_holder import find_poller_lock_holder
 from gridbridge.shell.runner import run_program
 
 LIMIT_S = 20.0
@@ -57,7 +57,7 @@ LOCKS = {
 }
 
 
-def check_storage_area_names(policy: Policy) -> tuple[CheckFinding, ...]:
+def check_storage_area_owners(policy: Policy) -> tuple[CheckFinding, ...]:
     """Check account names of folders in storage areas that other accounts own.
 
     Only areas are checked that root, or the service's account at the cluster, can list.
@@ -67,11 +67,13 @@ def check_storage_area_names(policy: Policy) -> tuple[CheckFinding, ...]:
 
 def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
-        cluster = reach_cluster(policy, storage.cluster)
+        cluster = configured_cluster_address(policy, storage.cluster)
         machine = cluster.login.host if cluster.login else host.this_host_name()
         taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from file_findings.area_name_findings(name, storage.path, machine, taken_names, most)
+        yield from file_findings.storage_area_owner_findings(
+            name, storage.path, machine, taken_names, most
+        )
 
 
 def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
@@ -81,7 +83,7 @@ def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | Non
     """
     try:
         entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
-        strange = file_findings.misowned_account_names(entries[:MOST])
+        strange = file_findings.misowned_account_folders(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
@@ -104,7 +106,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     if os.geteuid() not in (0, host.uid_of_account(BALANCE_ACCOUNT)):
         yield CheckFinding(
             item=PROVIDER_LISTS_ITEM,
-            state=FindingState.NOTE,
+            state=FindingSeverity.NOTE,
             found="not asked: run it as root",
         )
         return
@@ -112,7 +114,9 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
         troubles = _troubles(path)
     except CommandFailed as error:
         yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM, state=FindingState.WARNING, found=f"not judged: {error.words}"
+            item=PROVIDER_LISTS_ITEM,
+            state=FindingSeverity.WARNING,
+            found=f"not judged: {error.words}",
         )
         return
     yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
@@ -122,19 +126,21 @@ def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: its provider's list"
     if trouble is None:  # another gridbridge.toml is checked
         return CheckFinding(
-            item=item, state=FindingState.NOTE, found=f"not asked: {CONFIG} lacks the pool"
+            item=item, state=FindingSeverity.NOTE, found=f"not asked: {CONFIG} lacks the pool"
         )
     if not trouble:
-        return CheckFinding(item=item, state=FindingState.OK, found="it gives one")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="it gives one")
     hint = "no node of the pool is added or removed"
     right = "a list of its machines"
-    return CheckFinding(item=item, state=FindingState.BROKEN, found=trouble, right=right, hint=hint)
+    return CheckFinding(
+        item=item, state=FindingSeverity.BROKEN, found=trouble, right=right, hint=hint
+    )
 
 
 def _troubles(path: str) -> Mapping[str, str]:
     """Return for each pool why its provider gave no list; CommandFailed after a timeout."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
-    argv = (*setpriv_words(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
+    argv = (*setpriv_command_prefix(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
     printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
     try:
         return dict(json.loads(printed.splitlines()[-1]))
@@ -145,11 +151,11 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: outdated_services.RunningProgram(
-            version=running_version, pid=find_lock_holder(path)
+        program: outdated_services.RunningProgramVersion(
+            version=running_version, pid=find_poller_lock_holder(path)
         )
         for program, path in LOCKS.items()
-        if (running_version := poller_lock.read_holder_version(path)) is not None
+        if (running_version := poller_lock.poller_lock_holder_version(path)) is not None
     }
     return outdated_services.program_version_finding(running, version_with_commit())
 
@@ -160,17 +166,21 @@ def check_runner_activity(
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
-        cycle = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
+        cycle = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
-        yield from decisions.runner_cycle_findings(going_on, _untaken(brought), last, clock.now())
+        yield from decisions.campaign_runner_cycle_findings(
+            going_on, _untaken(brought), last, clock.now()
+        )
 
 
 def _untaken(folder: str) -> int:
     """Return how many files wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
         return len(
-            campaign_files.list_pending_files(campaign_files.list_inbox_files(folder), folder)
+            campaign_files.list_unprocessed_inbox_files(
+                campaign_files.list_campaign_inbox_files(folder), folder
+            )
         )
     return 0

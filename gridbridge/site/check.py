@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import open_ssh_sessions
+from gridbridge.batch.clusters import log_in_to_ssh_clusters
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site import (
@@ -17,21 +17,25 @@ from gridbridge.decisions.site import (
     transfer_host,
     transfer_setup,
 )
-from gridbridge.decisions.site.execution_host import load_value_findings
+from gridbridge.decisions.site.execution_host import sensor_load_value_findings
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import (
     ConfigError,
+    FileWritableByOthers,
     GridbridgeError,
     SshAccessRejected,
-    UntrustedFile,
     describe_error,
 )
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.qconf_attributes import QconfSettings, parse_words
+from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts, StageDirFacts
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
-from gridbridge.model.states import QueueState
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    TransferSetupSituation,
+)
+from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.status_report import printable_text
 from gridbridge.program import rebalance_round_state
 from gridbridge.program.configuration import sha256_of_file
@@ -48,27 +52,31 @@ from gridbridge.site import (
 )
 from gridbridge.site import setup_edits as changes
 from gridbridge.site.queue_request import TransferQueueRequest, complete_queue_request
-from gridbridge.site.queue_setup import HomeSetup, read_home_setup, read_transfer_queue_setup
+from gridbridge.site.queue_setup import (
+    HomeClusterSettings,
+    read_home_setup,
+    read_transfer_queue_setup,
+)
 from gridbridge.site.site_inspection import (
-    folder_transfer_queue_slots,
+    embedded_home_queue_slots,
     free_space_of_state_folders,
-    inspect_cell,
+    inspect_cell_version_and_clock,
     inspect_local_host,
     inspect_poller,
     is_writable_by_others,
     transfer_queue_states,
 )
 from gridbridge.site.ssh_login_inspection import (
-    find_bad_stage_dirs,
-    find_missing_rsync,
+    find_ssh_hosts_without_rsync,
     inspect_ssh_keys,
+    inspect_ssh_stage_dirs,
 )
 from gridbridge.state import published_json
 
 AT_ONCE = 12  # concurrent queries, all clusters together
 NO_ROOT = CheckFinding(
     item="user",
-    state=FindingState.WARNING,
+    state=FindingSeverity.WARNING,
     found="not root",
     hint="run it as root: others can't see every file, nor change what is wrong",
 )
@@ -78,16 +86,16 @@ NO_ROOT = CheckFinding(
 class CheckReport:
     """All items of a check with the commands that correct them, and the worst state."""
 
-    items: tuple["ShownCheckItem", ...]
-    worst: FindingState
+    items: tuple["CheckReportItem", ...]
+    worst: FindingSeverity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCheckItem:
+class CheckReportItem:
     """One item of a check's report."""
 
     name: str
-    state: FindingState
+    state: FindingSeverity
     found: str
     right: str
     commands: tuple[str, ...]
@@ -116,11 +124,13 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
             ),
             None,
         )
-    if outdated_services.is_new_file_refused(poller := inspect_poller(sha256, clock.now_s())):
+    if outdated_services.is_new_configuration_refused(
+        poller := inspect_poller(sha256, clock.now_s())
+    ):
         return _report(
             (*outdated_services.stale_configuration_findings(poller), *_account(policy)), policy
         )
-    open_ssh_sessions(policy)
+    log_in_to_ssh_clusters(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
 
@@ -134,8 +144,12 @@ def collect_check_findings(
     policy: Policy, sha256: str | None, clock: Clock
 ) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
-    with site_inspection.cache_program_answers():  # checks of several queues ask the same
+    with site_inspection.run_each_program_once():  # checks of several queues ask the same
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
+
+
+def _admission_rules(account: str) -> tuple[CheckFinding, ...]:
+    return tuple(admission_rule_check.check_admission_rules_load(account))
 
 
 def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
@@ -145,7 +159,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
         home = threads.submit(read_home_setup, policy, host.this_host_name())
         cell_futures = {
-            name: threads.submit(inspect_cell, name, policy, clock) for name in policy.clusters
+            name: threads.submit(inspect_cell_version_and_clock, name, policy, clock)
+            for name in policy.clusters
         }
         keys = threads.submit(inspect_ssh_keys, policy)
         situations = {
@@ -155,21 +170,18 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         states = threads.submit(_states, policy, cell_futures)
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
-        account = policy.site.service_account
-        admitting = threads.submit(
-            lambda: tuple(admission_rule_check.check_admission_rules_load(account))
-        )
+        admitting = threads.submit(_admission_rules, policy.site.service_account)
         facts = inspect_local_host(policy)  # while the cells are asked
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from transfer_host.program_file_findings(facts)
     yield from transfer_host.transfer_host_findings(facts, policy.site)
-    yield transfer_host.state_file_finding(facts, policy.site)
+    yield transfer_host.state_file_privacy_finding(facts, policy.site)
     yield from disk_space.disk_space_findings(facts.room)
     facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
     facts = replace(facts, stages=stages, queues=states.result())
-    yield from decisions.missing_queue_findings(policy)
+    yield from decisions.no_transfer_queue_findings(policy)
     yield from _dropped(policy)
     yield from decisions.running_site_findings(facts, policy)
     queues = _queues(home)
@@ -185,7 +197,9 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
-        yield queue_section.spool_limit_finding(policy, queue_section.total_transfer_slots(policy))
+        yield queue_section.user_spool_limit_finding(
+            policy, queue_section.total_transfer_slots(policy)
+        )
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
@@ -194,11 +208,11 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Check published transfers; an unreadable file is one finding and hides no other."""
     try:
-        transfers = published_json.read_transfers(folder)
+        transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
         yield CheckFinding(
-            item="published", state=FindingState.BROKEN, found=describe_error(error), hint=hint
+            item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint
         )
         return
     yield from transfer_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
@@ -209,9 +223,9 @@ def _files(
 ) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at clusters one after the other: concurrent sessions would need more logins."""
     return (
-        find_missing_rsync(policy),
-        find_bad_stage_dirs(policy),
-        capability_checks.check_storage_area_names(policy),
+        find_ssh_hosts_without_rsync(policy),
+        inspect_ssh_stage_dirs(policy),
+        capability_checks.check_storage_area_owners(policy),
     )
 
 
@@ -219,7 +233,9 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
     return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
 
 
-def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueState]:
+def _states(
+    policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
+) -> Mapping[str, QueueInstanceState]:
     """Return the state of each transfer queue; none where the site's own cluster is silent.
 
     A site without transfer queues may have no cluster of its own.
@@ -229,7 +245,7 @@ def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mappin
     return transfer_queue_states(policy)
 
 
-def _queues(home: Future[HomeSetup]) -> Mapping[str, QconfSettings]:
+def _queues(home: Future[HomeClusterSettings]) -> Mapping[str, QconfSettings]:
     """Return the local cluster's queues; empty while it is silent, or if its kind has none."""
     try:
         return home.result().setup.queues
@@ -244,7 +260,7 @@ def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[Ch
         for folder in home_queue_findings.queues_by_tmpdir(queues)
         if is_writable_by_others(folder)
     )
-    yield from home_queue_findings.tmpdir_findings(policy.site.cluster, queues, written)
+    yield from home_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
     yield from disk_space.disk_space_findings(
         free_space_of_tmpdirs(home_queue_findings.queues_by_tmpdir(ours))
@@ -256,8 +272,8 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
-    slots = {} if cells[home].trouble else folder_transfer_queue_slots(policy)
-    yield from decisions.missing_queue_findings(policy)
+    slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
+    yield from decisions.no_transfer_queue_findings(policy)
     yield from disk_space.disk_space_findings(free_space_of_state_folders())
     yield from embedded_site_findings.embedded_site_findings(
         inspect_poller(sha256, clock.now_s()), cells, slots, policy
@@ -271,7 +287,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
     """Query every configured cluster, also clusters without a transfer queue."""
     names = tuple(policy.clusters)
-    facts = threads.map(lambda name: inspect_cell(name, policy, clock), names)
+    facts = threads.map(lambda name: inspect_cell_version_and_clock(name, policy, clock), names)
     return dict(zip(names, facts, strict=True))
 
 
@@ -282,25 +298,27 @@ def _queue(
     try:
         situation = future.result()
         yield from transfer_setup.transfer_setup_findings(situation)
-        yield from load_value_findings(situation, poller) if poller else ()
+        yield from sensor_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
             yield decisions.no_account_finding(f"queue {queue}")
             return
         yield CheckFinding(
             item=f"queue {queue}",
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=f"not judged: {error}",
             hint="mend the qmasters' answers first",
         )
 
 
-def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> TransferSetupSituation:
+def _situation(
+    policy: Policy, queue: str, home: Future[HomeClusterSettings]
+) -> TransferSetupSituation:
     """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
-    hosts = parse_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
+    hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
         return read_transfer_queue_setup(
             policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0])
@@ -309,13 +327,15 @@ def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> TransferS
 
 
 def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
-    if isinstance(error, UntrustedFile):
+    if isinstance(error, FileWritableByOthers):
         yield transfer_host.untrusted_file_finding(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
         hint = "edit the file" if os.path.exists(path) else ""  # a missing one says what to do
-        yield CheckFinding(item=f"file {path}", state=FindingState.BROKEN, found=wrong, hint=hint)
+        yield CheckFinding(
+            item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint
+        )
 
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
@@ -325,9 +345,9 @@ def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckR
     )
 
 
-def _item(finding: CheckFinding, policy: Policy | None) -> ShownCheckItem:
+def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
     """Make a finding safe to print on root's terminal: users may have chosen its text."""
-    return ShownCheckItem(
+    return CheckReportItem(
         name=printable_text(finding.item),
         state=finding.state,
         found=printable_text(finding.found),
@@ -335,8 +355,8 @@ def _item(finding: CheckFinding, policy: Policy | None) -> ShownCheckItem:
         commands=tuple(
             changes.standalone_edit_line(edit, policy)
             if policy
-            else changes.edit_command_line(edit)
-            for edit in (() if finding.state == FindingState.OK else finding.mend)
+            else changes.setup_edit_command(edit)
+            for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
         ),
         where=finding.where,
         hint=printable_text(finding.hint),

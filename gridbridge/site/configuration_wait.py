@@ -20,7 +20,7 @@ def main() -> None:
     """Wait; print a line if a running service does not read the file."""
     clock = Clock()
     try:
-        trouble = wait_for_configuration(_look(clock), clock)
+        trouble = wait_for_configuration_reload(_look(clock), clock)
     except GridbridgeError as error:
         raise SystemExit(str(error)) from error
     if trouble:
@@ -38,11 +38,11 @@ def _look(clock: Clock) -> Callable[[], PollerFacts]:
     return lambda: inspect_poller(sha256, clock.now_s())
 
 
-def wait_for_configuration(look: Callable[[], PollerFacts], clock: Clock) -> str:
+def wait_for_configuration_reload(look: Callable[[], PollerFacts], clock: Clock) -> str:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while (
-        outdated_services.is_reload_awaited(facts := look())
+        outdated_services.is_config_reload_awaited(facts := look())
         and clock.steady_s() - began_s < LIMIT_S
     ):
         clock.sleep(LOOK_S)

@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.program.journal import InputsNotJournalled, JournalledProgram
+from gridbridge.program.journal import InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.shell.account import become_account
 from gridbridge.state.database import StateFile
@@ -25,20 +25,24 @@ PROGRAMS = MappingProxyType(
     {
         program.name: program
         for program in (
-            JournalledProgram(
+            ProgramDecisionReplay(
                 transfer_journal.PLAN_PROGRAM,
                 transfer_journal.replay_transfer_plan,
                 transfer_journal.summarize_transfer_actions,
             ),
-            JournalledProgram(transfer_journal.RECALL_PROGRAM, transfer_journal.replay_recalls),
-            JournalledProgram(
+            ProgramDecisionReplay(transfer_journal.RECALL_PROGRAM, transfer_journal.replay_recalls),
+            ProgramDecisionReplay(
                 transfer_journal.REFUSAL_PROGRAM,
                 transfer_journal.replay_refused_message,
             ),
-            JournalledProgram(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
-            JournalledProgram(nikita_journal.PROGRAM, nikita_journal.replay_cancellations),
-            JournalledProgram(balance_journal.PROGRAM, balance_journal.replay_balancer_round),
-            JournalledProgram(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalancing),
+            ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
+            ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),
+            ProgramDecisionReplay(
+                balance_journal.PROGRAM, balance_journal.recompute_recorded_node_acts
+            ),
+            ProgramDecisionReplay(
+                rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision
+            ),
         )
     }
 )
@@ -90,7 +94,7 @@ def replay_decision(
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
 
 
-def newest_decisions(
+def newest_journal_decisions(
     count: int, path: str = CONFIG, *, is_balancers: bool = False
 ) -> tuple[RecordedDecision, ...]:
     """Return the newest decisions, oldest first; raises like `replay_decision`."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from gridbridge.campaigns.tools import event_commands
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.published import ShownDrain
+from gridbridge.model.published import PublishedClusterDrain
 from gridbridge.state import drains, published_json
 
 MAX_CHARACTERS = 500
@@ -18,14 +18,14 @@ def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLIS
     """Close a cluster to campaigns, and close the transfer queues that lead to it.
 
     The poller and the runner act on it in their next cycles. Raises GridbridgeError for a cluster
-    that gridbridge sends nothing to, StateError for accounts other than root and the service
-    account.
+    that gridbridge sends nothing to, StateError for accounts other than root and the
+    service account.
     """
     _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
-    drains.drain_cluster(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
+    drains.drain_cluster(cluster, PublishedClusterDrain(by=by, at=now, reason=reason), folder)
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
@@ -36,7 +36,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
 
 
 def _refuse_unknown(cluster: str, folder: str) -> None:
-    service = published_json.read_published_state(folder).service
+    service = published_json.read_all_published_files(folder).service
     queues = {route.cluster for route in service.routes} if service else set()
     clusters = sorted(queues | {row.name for row in event_commands.published_grid_clusters(folder)})
     if cluster not in clusters:

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.decisions.site.home_job_standing import describe_home_job
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.decisions.site.home_job_standing import describe_home_job_state
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.ids import parse_local
+from gridbridge.model.ids import parse_local_job_and_task
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import JobStanding, JobStatus
+from gridbridge.model.snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.status_report import printable_text
 from gridbridge.program import users_configuration
 from gridbridge.state import published_json as files
@@ -34,7 +34,7 @@ class TransferQueueVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeJob:
+class UntransferredHomeJob:
     """A job or array task at home that is not in a transfer queue."""
 
     job: str  # 12, or 12.3
@@ -52,16 +52,16 @@ def find_home_job(
     path: str = CONFIG,
     *,
     was_sent: bool = False,
-) -> HomeJob | None:
+) -> UntransferredHomeJob | None:
     """Return the state of a job or task at home; None if home does not list it.
 
     If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
     HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a
     configuration.
     """
-    number, task = parse_local(job)
+    number, task = parse_local_job_and_task(job)
     try:
-        policy = users_configuration.load_policy_for_users(path)[0]
+        policy = users_configuration.load_users_configuration(path)[0]
     except ConfigError:
         return None
     standing = _standing(policy, number)
@@ -69,18 +69,18 @@ def find_home_job(
     if not standing or not standing.rows:
         return None
     does_wait = any(row.state.is_waiting for row in standing.rows)
-    return HomeJob(
+    return UntransferredHomeJob(
         job=job,
         owner=standing.owner,
         submitted_at=standing.submitted_at,
-        sentences=tuple(map(printable_text, describe_home_job(standing, now))),
+        sentences=tuple(map(printable_text, describe_home_job_state(standing, now))),
         queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
 
 
-def _standing(policy: Policy, job: int) -> JobStanding | None:
-    home = reach_cluster(policy, policy.site.cluster).within(LIMIT_S)
+def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
+    home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
     shows = adapter_of_cluster(home).shows_requests
     try:
         return shows.query_job_standing(home, job) if shows else None
@@ -88,7 +88,7 @@ def _standing(policy: Policy, job: int) -> JobStanding | None:
         raise HomeBatchSystemSilent(f"{policy.site.cluster} gives no answer: {error}") from error
 
 
-def _only(standing: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
+def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
     """Return the state of one task (0: of all tasks), without tasks in certain queues."""
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
@@ -98,7 +98,7 @@ def _only(standing: JobStanding, task: int, left_out: Container[str]) -> JobStan
     return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
 
 
-def _of_task(row: JobStatus, task: int) -> JobStatus:
+def _of_task(row: JobListRow, task: int) -> JobListRow:
     return replace(row, tasks=(range(task, task + 1),))
 
 
@@ -106,12 +106,12 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
     """Yield the verdict of each transfer queue, in the order of the file."""
     from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
 
-    shown = files.read_published_state(folder)
+    shown = files.read_all_published_files(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
     for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)
         closed = (
-            queue_health.report_transfer_queue(route, shown, now).why
+            queue_health.report_transfer_queue_status(route, shown, now).why
             if route and not refused
             else ""
         )

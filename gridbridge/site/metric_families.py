@@ -7,11 +7,11 @@ from datetime import datetime
 from gridbridge.decisions.site.round_and_cycle_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.elastic.published_balance import PublishedBalance
 from gridbridge.model.message import StarterPhase
-from gridbridge.model.published import PublishedState, ShownTransfer
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
+from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer
+from gridbridge.model.rebalance.published_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.program.metric_family import (
     MetricFamily,
     metric_with_labels,
@@ -23,7 +23,9 @@ OTHER = "other"  # no name in gridbridge.toml
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
 
 
-def transfer_metric_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
+def transfer_metric_families(
+    shown: PublishedFilesSnapshot, now: datetime
+) -> Iterator[MetricFamily]:
     """Yield metrics of the service, its clusters, transfer queues and open transfers."""
     yield from _service_families(shown)
     yield from _remote_cluster_families(shown, now)
@@ -31,7 +33,7 @@ def transfer_metric_families(shown: PublishedState, now: datetime) -> Iterator[M
     yield from _open_transfer_families(shown)
 
 
-def _service_families(shown: PublishedState) -> Iterator[MetricFamily]:
+def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1.0)] if service else []
     refused = bool(service and service.configuration and service.configuration.refused)
@@ -65,8 +67,13 @@ def _service_families(shown: PublishedState) -> Iterator[MetricFamily]:
     )
 
 
-def _remote_cluster_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
-    judged = [queue_health.report_cluster(cluster, now) for cluster in shown.clusters.values()]
+def _remote_cluster_families(
+    shown: PublishedFilesSnapshot, now: datetime
+) -> Iterator[MetricFamily]:
+    judged = [
+        queue_health.report_cluster_reachability(cluster, now)
+        for cluster in shown.clusters.values()
+    ]
     yield metric_with_labels(
         "cluster_up",
         "Whether a cluster answered the last question",
@@ -105,14 +112,16 @@ def _remote_cluster_families(shown: PublishedState, now: datetime) -> Iterator[M
     )
 
 
-def _failed(shown: PublishedState, cluster: str) -> float:
+def _failed(shown: PublishedFilesSnapshot, cluster: str) -> float:
     breaker = shown.breakers.get(cluster)
     return float(len(breaker.failed)) if breaker else 0.0
 
 
-def _transfer_queue_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
+def _transfer_queue_families(
+    shown: PublishedFilesSnapshot, now: datetime
+) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [queue_health.report_transfer_queue(queue, shown, now) for queue in routes]
+    judged = [queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes]
     labels = "queue cluster"
     yield metric_with_labels(
         "queue_open",
@@ -140,7 +149,7 @@ def _transfer_queue_families(shown: PublishedState, now: datetime) -> Iterator[M
     )
 
 
-def _open_transfer_families(shown: PublishedState) -> Iterator[MetricFamily]:
+def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
     yield metric_with_labels(
         "transfers",
@@ -168,7 +177,7 @@ def _open_transfer_families(shown: PublishedState) -> Iterator[MetricFamily]:
     )
 
 
-def _target(transfer: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
+def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
     """Return a transfer's queue and cluster; "other" for names that are not configured now."""
     routes = shown.service.routes if shown.service else ()
     queues = {route.queue for route in routes}
@@ -177,7 +186,7 @@ def _target(transfer: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
     return queue, transfer.remote if transfer.remote in clusters else OTHER
 
 
-def _state(transfer: ShownTransfer) -> str:
+def _state(transfer: PublishedTransfer) -> str:
     """Return a transfer's state as a metric label, from a closed set."""
     if transfer.there.is_listed:
         return transfer.there.word
@@ -185,7 +194,7 @@ def _state(transfer: ShownTransfer) -> str:
 
 
 def rebalance_metric_families(
-    rounds: Mapping[RebalanceRound, ShownRebalanceRound], now: datetime
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], now: datetime
 ) -> Iterator[MetricFamily]:
     """Yield metrics of rebalancing rounds, for the kinds of rounds that ever started."""
     yield metric_with_labels(
@@ -311,7 +320,7 @@ class PublishedCampaignFiles:
     """The published files about campaigns; None for a missing file."""
 
     campaigns: ShownCampaigns | None = None
-    grid: ShownGrid | None = None
+    grid: ShownCampaignClusters | None = None
     events: ShownCampaignEvents | None = None
 
 
@@ -379,7 +388,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
     )
 
 
-def _campaign_cluster_families(grid: ShownGrid) -> Iterator[MetricFamily]:
+def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[MetricFamily]:
     clusters = grid.clusters
     yield metric_with_labels(
         "campaign_cluster_answered_timestamp_seconds",

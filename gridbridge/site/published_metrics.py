@@ -17,9 +17,9 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
+from gridbridge.model.rebalance.published_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.program.metric_family import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import PublishedCampaignFiles
@@ -39,7 +39,7 @@ REQUEST_LIMIT_S = 30.0  # for a request and its response
 MAX_CONNECTIONS = 64  # connections; each takes two threads
 
 
-def measure_all_capabilities(
+def collect_published_metrics(
     now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
 ) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
     """Return all metrics, and a line for each capability with unreadable files.
@@ -50,7 +50,7 @@ def measure_all_capabilities(
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
         parts["transfers"] = lambda: metric_families.transfer_metric_families(
-            files.read_published_state(folder), now
+            files.read_all_published_files(folder), now
         )
         parts["campaigns"] = lambda: metric_families.campaign_metric_families(
             _published_campaign_files(folder)
@@ -84,13 +84,16 @@ def _read(
 def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
     return PublishedCampaignFiles(
         campaigns=published_campaign_files.read_published_campaign_value(ShownCampaigns, folder),
-        grid=published_campaign_files.read_published_campaign_value(ShownGrid, folder),
+        grid=published_campaign_files.read_published_campaign_value(ShownCampaignClusters, folder),
         events=published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder),
     )
 
 
-def _published_rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
-    rounds = {kind: published_json.read_published_round(kind, folder) for kind in RebalanceRound}
+def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
+    rounds = {
+        kind: published_json.read_published_rebalance_round(kind, folder)
+        for kind in RebalanceRoundKind
+    }
     return {kind: last for kind, last in rounds.items() if last}
 
 
@@ -114,7 +117,7 @@ class _Families(Collector):
         return map(_metric, self._measure())
 
 
-def prometheus_text(families: Iterable[MetricFamily]) -> bytes:
+def format_prometheus_text(families: Iterable[MetricFamily]) -> bytes:
     """Return metrics in Prometheus' text format."""
     return generate_latest(_registry(lambda: families))
 

@@ -4,41 +4,45 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.site import queue_order_rules
 from gridbridge.errors import StateError
 from gridbridge.model.places import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownCluster
+from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
 )
-from gridbridge.model.site.site_section import QueueOffer, QueueOrder, RenumberedQueue
+from gridbridge.model.site.site_section import (
+    RenumberedTransferQueue,
+    TransferQueueOffer,
+    TransferQueueOrder,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_request import queue_setup_ability
+from gridbridge.site.queue_request import home_queue_setup_adapter
 from gridbridge.site.queue_setup import SetupStep
 from gridbridge.state import published_json
 
 ATTRIBUTE = "seq_no"
 
 
-def plan_queue_numbers(
+def plan_queue_sequence_numbers(
     policy: Policy, folder: str = PUBLISHED, former: str = ORDERED
 ) -> tuple[SetupStep, ...]:
     """Return the steps that change sequence numbers, with the reason for each queue's number."""
     order = policy.site.queue_order
     queue_offers = transfer_queue_offers(policy, folder)
-    if order is QueueOrder.SEQ_NO:
-        changed = queue_order_rules.restore_queue_numbers(queue_offers, _former(former))
+    if order is TransferQueueOrder.SEQ_NO:
+        changed = queue_order_rules.restore_former_queue_numbers(queue_offers, _former(former))
     else:
-        changed = queue_order_rules.renumber_queues(queue_offers, order)
+        changed = queue_order_rules.renumber_transfer_queues(queue_offers, order)
     return queue_setup.setup_steps_of_findings(
         policy, (_finding(policy, change) for change in changed)
     )
@@ -69,34 +73,36 @@ def _former(path: str) -> dict[str, int]:
     }
 
 
-def apply_queue_numbers(
+def apply_queue_sequence_numbers(
     steps: Sequence[SetupStep],
     policy: Policy,
     report: Callable[[SetupStep], None],
     former: str = ORDERED,
 ) -> None:
     """Apply the steps; original numbers are recorded until they are restored."""
-    is_back = policy.site.queue_order is QueueOrder.SEQ_NO
+    is_back = policy.site.queue_order is TransferQueueOrder.SEQ_NO
     if not is_back:
         changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
-    plain = [queue_setup.without_undo_record(step) for step in steps]
+    plain = [queue_setup.step_without_undo(step) for step in steps]
     queue_setup.apply_setup_steps(plain, policy, report)
     if is_back:
         changes.delete_former_settings(former)
 
 
-def transfer_queue_offers(policy: Policy, folder: str = PUBLISHED) -> tuple[QueueOffer, ...]:
+def transfer_queue_offers(
+    policy: Policy, folder: str = PUBLISHED
+) -> tuple[TransferQueueOffer, ...]:
     """Return the existing transfer queues with their clusters' last answers to the service.
 
     CommandFailed if home does not answer.
     """
-    home = reach_cluster(policy, policy.site.cluster)
-    return tuple(_offers(policy, queue_setup_ability(home).query_queue_settings(home), folder))
+    home = configured_cluster_address(policy, policy.site.cluster)
+    return tuple(_offers(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 
 
 def _offers(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
-) -> Iterator[QueueOffer]:
+) -> Iterator[TransferQueueOffer]:
     """Yield the configured transfer queues that exist in the home cell."""
     heard = {cluster.cluster: cluster for cluster in published_json.read_published_clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
@@ -108,11 +114,15 @@ def _offers(
 
 
 def _offer(
-    policy: Policy, name: str, number: str, published: ShownCluster | None, since: datetime
-) -> QueueOffer:
+    policy: Policy,
+    name: str,
+    number: str,
+    published: PublishedClusterStatus | None,
+    since: datetime,
+) -> TransferQueueOffer:
     cluster = policy.queues[name].cluster
     taken_at = published.taken_at if published else None
-    return QueueOffer(
+    return TransferQueueOffer(
         queue=name,
         cluster=cluster,
         seq_no=int(number) if number.isdigit() else None,
@@ -124,11 +134,11 @@ def _offer(
     )
 
 
-def _finding(policy: Policy, change: RenumberedQueue) -> CheckFinding:
+def _finding(policy: Policy, change: RenumberedTransferQueue) -> CheckFinding:
     edit, undo = (_edit(policy, change.queue, number) for number in (change.after, change.before))
     return CheckFinding(
         item=f"queue {change.queue}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{ATTRIBUTE} {change.before}",
         right=f"{ATTRIBUTE} {change.after} ({change.why})",
         mend=(edit,),
@@ -138,7 +148,7 @@ def _finding(policy: Policy, change: RenumberedQueue) -> CheckFinding:
 
 def _edit(policy: Policy, queue: str, number: int) -> SetupEdit:
     return SetupEdit(
-        verb=EditVerb.REPLACE,
+        verb=SetupEditVerb.REPLACE,
         cell=policy.site.cluster,
         kind="queue",
         name=queue,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PYTHON
@@ -13,11 +13,11 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import is_transfer_queue
 from gridbridge.model.route import Away
 from gridbridge.model.settings import OBJECT_NAME
-from gridbridge.model.site.setup_findings import TransferQueueSetup, runs_own_starter
+from gridbridge.model.site.setup_findings import WantedTransferQueue, queue_runs_gridbridge_starter
 from gridbridge.model.transfer.transfer_sections import (
     MAX_SLOTS,
-    PeRule,
-    ResourceRule,
+    PeMappingRule,
+    ResourceMappingRule,
     TransferQueue,
 )
 from gridbridge.shell import host
@@ -42,12 +42,12 @@ class TransferQueueRequest:
 
 def complete_queue_request(
     policy: Policy, options: TransferQueueRequest, must_exist: bool = False
-) -> TransferQueueSetup:
+) -> WantedTransferQueue:
     """Complete a queue request from gridbridge.toml, else from an existing queue.
 
     Values that are in neither follow from the remote cluster's size.
     """
-    refuse_embedded_site(policy)
+    refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
     name = options.queue or _default_queue(policy, options.cluster)
@@ -60,7 +60,7 @@ def complete_queue_request(
         limit = section.pending_limit if options.pending_limit is None else options.pending_limit
     else:
         slots, limit = _share(policy, _like_standing(policy, options, name))
-    return TransferQueueSetup(
+    return WantedTransferQueue(
         home=policy.site.cluster,
         remote=options.cluster,
         queue=name,
@@ -68,7 +68,9 @@ def complete_queue_request(
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=cluster_setup_ability(reach_cluster(policy, options.cluster)).HAS_OPERATORS,
+        has_operators=remote_setup_adapter(
+            configured_cluster_address(policy, options.cluster)
+        ).HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
         far_account=_far_account(policy, options.cluster),
         renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
@@ -79,7 +81,7 @@ def complete_queue_request(
         resources=tuple(
             name
             for (_, name), rule in policy.maps.get(options.cluster, {}).items()
-            if isinstance(rule, ResourceRule) and not rule.reject
+            if isinstance(rule, ResourceMappingRule) and not rule.reject
         ),
     )
 
@@ -90,9 +92,11 @@ def _like_standing(
     """Fill in slots and limit from an existing transfer queue without a section in the file."""
     if options.short_jobs:
         return options
-    home = reach_cluster(policy, policy.site.cluster)
-    queue = queue_setup_ability(home).query_queue_settings(home).get(name, {})
-    if name in policy.queues or not (is_transfer_queue(queue) or runs_own_starter(queue)):
+    home = configured_cluster_address(policy, policy.site.cluster)
+    queue = home_queue_setup_adapter(home).query_queue_settings(home).get(name, {})
+    if name in policy.queues or not (
+        is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)
+    ):
         return options
     slots, limit = queue_slots_and_pending_limit(
         queue, options.cluster, options.host or host.this_host_name()
@@ -104,12 +108,12 @@ def _like_standing(
     )
 
 
-def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
+def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule]]:
     """Yield the mapping rules for parallel environments."""
     for (_, name), rule in policy.maps.get(cluster, {}).items():
         if (
-            isinstance(rule, PeRule)
-            and cluster_setup_ability(reach_cluster(policy, cluster)).HAS_ENVIRONMENTS
+            isinstance(rule, PeMappingRule)
+            and remote_setup_adapter(configured_cluster_address(policy, cluster)).HAS_ENVIRONMENTS
         ):
             yield name, rule
 
@@ -121,7 +125,7 @@ def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
     )
 
 
-def refuse_embedded_site(policy: Policy) -> None:
+def refuse_setup_of_embedded_site(policy: Policy) -> None:
     """Refuse setup for a site of embedded clusters, whose user makes the queue."""
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
@@ -172,18 +176,18 @@ def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
-    remote = reach_cluster(policy, cluster)
-    return cluster_setup_ability(remote).count_batch_slots(remote)
+    remote = configured_cluster_address(policy, cluster)
+    return remote_setup_adapter(remote).count_batch_slots(remote)
 
 
-def cluster_setup_ability(cluster: Away) -> "TransferTargetSetup[Away]":
+def remote_setup_adapter(cluster: Away) -> "TransferTargetSetup[Away]":
     """Return the adapter's ability to set up a cluster; ConfigError if the adapter lacks it."""
     if ability := adapter_of_cluster(cluster).sets_up:
         return ability
     raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
 
 
-def queue_setup_ability(home: Away) -> "TransferQueueMaker[Away]":
+def home_queue_setup_adapter(home: Away) -> "TransferQueueMaker[Away]":
     """Return home's ability to make transfer queues; ConfigError if its adapter lacks it."""
     if ability := adapter_of_cluster(home).makes_queues:
         return ability

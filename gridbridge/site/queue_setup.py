@@ -3,38 +3,38 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import keep_ssh_connections, reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site import outdated_services, queue_section, transfer_host
 from gridbridge.decisions.site import transfer_setup as decisions
 from gridbridge.decisions.site.check_findings import stage_dir_finding
 from gridbridge.decisions.site.file_findings import UNSEEN
-from gridbridge.decisions.site.transfer_queue_findings import is_foreign_queue
+from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_transfer_queue
 from gridbridge.decisions.site.transfer_setup import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import is_transfer_queue
 from gridbridge.model.site.setup_findings import (
-    CellSetup,
+    CellQconfSettings,
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
-    TransferQueueSetup,
     TransferSetupSituation,
+    WantedTransferQueue,
 )
 from gridbridge.shell import host
 from gridbridge.site import configuration_wait
 from gridbridge.site import setup_edits as changes
 from gridbridge.site.queue_request import (
     TransferQueueRequest,
-    cluster_setup_ability,
     complete_queue_request,
-    queue_setup_ability,
-    refuse_embedded_site,
+    home_queue_setup_adapter,
+    refuse_setup_of_embedded_site,
+    remote_setup_adapter,
 )
 from gridbridge.site.site_inspection import inspect_local_host
-from gridbridge.site.ssh_login_inspection import find_bad_stage_dirs
+from gridbridge.site.ssh_login_inspection import inspect_ssh_stage_dirs
 
 AWAITED = "the service takes gridbridge.toml, if one runs"
 
@@ -59,21 +59,21 @@ def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[
         *queue_section.queue_section_findings(policy, request),
         *decisions.transfer_setup_findings(situation),
     )
-    return setup_steps_of_findings(policy, require_correctable(findings))
+    return setup_steps_of_findings(policy, require_correctable_findings(findings))
 
 
 def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
     """Return warnings about a transfer queue that no step of setup can correct."""
     request = complete_queue_request(policy, options)
-    stages = find_bad_stage_dirs(policy, options.cluster).items()
+    stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
-        queue_section.spool_limit_finding(
+        queue_section.user_spool_limit_finding(
             policy, queue_section.total_transfer_slots(policy, request)
         ),
         *(stage_dir_finding(name, stage) for name, stage in stages),
     )
     return tuple(
-        map(_warning, (finding for finding in findings if finding.state != FindingState.OK))
+        map(_warning, (finding for finding in findings if finding.state != FindingSeverity.OK))
     )
 
 
@@ -113,13 +113,15 @@ def plan_transfer_queue_removal(
     return _removal(policy, situation)
 
 
-def _slots_used(policy: Policy, request: TransferQueueSetup) -> int:
-    home = reach_cluster(policy, request.home)
-    instances = queue_setup_ability(home).query_queue_instances(home, request.home)
+def _slots_used(policy: Policy, request: WantedTransferQueue) -> int:
+    home = configured_cluster_address(policy, request.home)
+    instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
     return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
-def plan_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+def plan_queue_leftover_removal(
+    policy: Policy, options: TransferQueueRequest
+) -> tuple[SetupStep, ...]:
     """Return the steps for the remains of a transfer queue after its removal."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
@@ -130,17 +132,17 @@ def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupSt
         *transfer_queue_removal_edits(situation, changes.read_former_settings()),
         *queue_section.queue_section_removal_edits(policy, situation.wanted),
     ]
-    return describe_edits(policy, edits)
+    return setup_steps_of_edits(policy, edits)
 
 
-def describe_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
+def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
     """Turn edits into steps with a description of each edit."""
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if not all files are visible."""
-    refuse_embedded_site(policy)
+    refuse_setup_of_embedded_site(policy)
     findings = transfer_host.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
         if finding.found == UNSEEN:
@@ -162,21 +164,21 @@ def apply_setup_steps(
 
 def _make(step: SetupStep, policy: Policy) -> None:
     try:
-        changes.make_edit(step.edit, policy)
+        changes.run_setup_edit(step.edit, policy)
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
-def without_undo_record(step: SetupStep) -> SetupStep:
+def step_without_undo(step: SetupStep) -> SetupStep:
     """Return a step without undo information, for callers that record former values themselves."""
     return replace(step, undo=())
 
 
-def forget_former_settings(policy: Policy) -> None:
+def delete_unneeded_former_settings(policy: Policy) -> None:
     """Delete the record of former settings if no transfer queue is left."""
-    home = reach_cluster(policy, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
     if not any(
-        map(is_transfer_queue, queue_setup_ability(home).query_queue_settings(home).values())
+        map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())
     ):
         changes.delete_former_settings()
 
@@ -187,7 +189,7 @@ def setup_steps_of_findings(
     """Turn findings into steps; an edit that occurs twice is made once, at its last place."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
-        if finding.state == FindingState.OK:
+        if finding.state == FindingSeverity.OK:
             continue
         for edit in finding.mend:
             steps_by_edit.pop(edit, None)
@@ -202,26 +204,29 @@ def setup_steps_of_findings(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeSetup:
+class HomeClusterSettings:
     """The local cluster's settings for the transfer queues of a host."""
 
-    setup: CellSetup
+    setup: CellQconfSettings
     slots: Mapping[str, int]  # of each queue on the host
 
 
-def read_home_setup(policy: Policy, of_host: str) -> HomeSetup:
-    """Read the local cluster's settings; CommandFailed or StateError without an answer."""
-    home = reach_cluster(policy, policy.site.cluster)
-    makes = queue_setup_ability(home)
-    return HomeSetup(
+def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:
+    """Read the local cluster's settings.
+
+    CommandFailed or StateError without an answer.
+    """
+    home = configured_cluster_address(policy, policy.site.cluster)
+    makes = home_queue_setup_adapter(home)
+    return HomeClusterSettings(
         setup=makes.read_home_setup(home, of_host), slots=makes.count_slots_on_host(home, of_host)
     )
 
 
 def read_transfer_queue_setup(
     policy: Policy,
-    request: TransferQueueSetup,
-    home: HomeSetup,
+    request: WantedTransferQueue,
+    home: HomeClusterSettings,
     unheard: Callable[[str], None] | None = None,
 ) -> TransferSetupSituation:
     """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
@@ -237,7 +242,7 @@ def read_transfer_queue_setup(
         if unheard is None:
             raise
         unheard(f"{request.remote} was not asked and nothing is changed there: {error}")
-        remote = CellSetup.bare("", {})
+        remote = CellQconfSettings.bare("", {})
     return TransferSetupSituation(
         wanted=request,
         home=home.setup,
@@ -248,30 +253,34 @@ def read_transfer_queue_setup(
     )
 
 
-def _away(policy: Policy, request: TransferQueueSetup, home: CellSetup) -> CellSetup:
+def _away(
+    policy: Policy, request: WantedTransferQueue, home: CellQconfSettings
+) -> CellQconfSettings:
     """Read the remote cluster's settings."""
-    remote = reach_cluster(policy, request.remote)
-    return cluster_setup_ability(remote).read_remote_setup(remote, request.host, home)
+    remote = configured_cluster_address(policy, request.remote)
+    return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
 
 
 def _own_situation(
-    policy: Policy, request: TransferQueueSetup, unheard: Callable[[str], None] | None = None
+    policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
     """Read both cells' settings; refuse a queue that the site made without gridbridge."""
-    keep_ssh_connections(policy)
+    keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(
         policy, request, read_home_setup(policy, request.host), unheard
     )
-    if request.queue not in policy.queues and is_foreign_queue(situation):
+    if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
         raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
 
 
-def require_correctable(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
+def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
     """Return the findings; refuse if setup has no edit that corrects one of them."""
     listed = tuple(findings)
     hopeless = (
-        finding for finding in listed if finding.state == FindingState.BROKEN and not finding.mend
+        finding
+        for finding in listed
+        if finding.state == FindingSeverity.BROKEN and not finding.mend
     )
     for finding in hopeless:
         raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
@@ -281,9 +290,9 @@ def require_correctable(findings: Iterable[CheckFinding]) -> Iterable[CheckFindi
 def _named(edit: SetupEdit) -> str:
     """Describe an edit that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
-    if edit.verb == EditVerb.SHELL and edit.name:
+    if edit.verb == SetupEditVerb.SHELL and edit.name:
         return f"take away {edit.name}"
-    if edit.verb == EditVerb.SHELL:
+    if edit.verb == SetupEditVerb.SHELL:
         return "wait until nothing is left of it" if edit.cell else "take the section out"
     return " ".join(word for word in words if word)
 
@@ -291,7 +300,7 @@ def _named(edit: SetupEdit) -> str:
 def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
-        line=changes.edit_command_line(edit),
+        line=changes.setup_edit_command(edit),
         environment=changes.edit_environment_line(edit, policy),
         where="",
         edit=edit,

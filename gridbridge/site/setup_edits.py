@@ -5,12 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.places import FORMER
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import EditVerb, SetupEdit, SharedSettingUndo
+from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.shell import files
 from gridbridge.shell.runner import run_program
 
@@ -19,22 +19,22 @@ HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 
 RESTART_S = 120  # a stopping execd reports its jobs first, and shared disks are slow
 
 
-def make_edit(edit: SetupEdit, policy: Policy) -> None:
+def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
     """Run an edit's printed shell line; CommandFailed has its error message."""
     limit_s: float = RESTART_S
-    if edit.verb != EditVerb.SHELL and edit_environment_line(edit, policy):
-        limit_s = reach_cluster(policy, edit.cell).timeout_s
+    if edit.verb != SetupEditVerb.SHELL and edit_environment_line(edit, policy):
+        limit_s = configured_cluster_address(policy, edit.cell).timeout_s
     run_program(("/bin/sh", "-c", standalone_edit_line(edit, policy)), HERE, limit_s).checked()
 
 
-def edit_command_line(edit: SetupEdit) -> str:
+def setup_edit_command(edit: SetupEdit) -> str:
     """Return an edit's command, for a shell with the cluster's environment."""
-    return qconf.edit_command(edit)
+    return qconf.setup_edit_shell_line(edit)
 
 
 def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
-    cluster = reach_cluster(policy, edit.cell) if edit.cell else None
+    cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
     makes = adapter_of_cluster(cluster).makes_queues if cluster else None
     return makes.shell_environment_line(cluster) if cluster and makes else ""
 
@@ -42,7 +42,7 @@ def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
 def standalone_edit_line(edit: SetupEdit, policy: Policy) -> str:
     """Return a shell line that makes an edit from any shell of root."""
     before = edit_environment_line(edit, policy)
-    return f"({before}; {edit_command_line(edit)})" if before else edit_command_line(edit)
+    return f"({before}; {setup_edit_command(edit)})" if before else setup_edit_command(edit)
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
@@ -57,7 +57,7 @@ def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORM
 def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     """Return the recorded former settings, oldest first."""
     try:
-        data, _ = files.read_safe_file(path, MAX_BYTES, owner=0)
+        data, _ = files.read_file_only_owner_writes(path, MAX_BYTES, owner=0)
         return [
             SharedSettingUndo(done=_decode_edit(row["done"]), undo=_decode_edit(row["undo"]))
             for row in json.loads(data)
@@ -78,10 +78,10 @@ def _key(edit: SetupEdit) -> tuple[str, ...]:
 
 
 def _write(undo: list[SharedSettingUndo], path: str) -> None:
-    files.replace_file(
+    files.replace_file_atomically(
         path, json.dumps([asdict(setting) for setting in undo], indent=1).encode() + b"\n"
     )
 
 
 def _decode_edit(row: dict[str, Any]) -> SetupEdit:
-    return SetupEdit(**{**row, "verb": EditVerb(row["verb"])})
+    return SetupEdit(**{**row, "verb": SetupEditVerb(row["verb"])})

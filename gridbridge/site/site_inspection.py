@@ -12,7 +12,7 @@ from dataclasses import replace
 from threading import Lock
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.site import transfer_host
 from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -21,20 +21,20 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
 from gridbridge.model.site.host_facts import (
     ClusterFacts,
-    ConfigurationFacts,
     FolderFreeSpace,
+    NonRootWritablePaths,
     PathFacts,
     PollerFacts,
-    RootTreeFacts,
+    ServiceConfigurationFacts,
     TransferHostFacts,
 )
-from gridbridge.model.states import QueueState
+from gridbridge.model.states import QueueInstanceState
 from gridbridge.program.watch.service_folders import free_space_of_campaign_filesystem
 from gridbridge.shell import host, poller_lock, trust
-from gridbridge.shell.account import setpriv_words
+from gridbridge.shell.account import setpriv_command_prefix
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram, replace_programs_by, run_program
-from gridbridge.site.queue_request import queue_setup_ability
+from gridbridge.shell.runner import CompletedProgram, answer_program_runs_by, run_program
+from gridbridge.site.queue_request import home_queue_setup_adapter
 from gridbridge.state import published_json, published_values
 
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
@@ -60,12 +60,12 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
         is_root=os.geteuid() == 0,
         paths=_paths(policy),
         trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
-        hidden=frozenset(path for path in _strict(policy) if host.is_path_hidden(path))
+        hidden=frozenset(path for path in _strict(policy) if host.is_path_access_denied(path))
         | frozenset(path for path in (SUDOERS,) if host.is_file_unreadable(path)),
         closed_to_others={
             path: folder
             for path in transfer_host.PROGRAMS
-            if (folder := host.first_closed_parent(path))
+            if (folder := host.first_parent_closed_to_others(path))
         },
         sudoers=host.read_text_or_empty(SUDOERS),
         room=free_space_of_state_folders(),
@@ -75,16 +75,16 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
     """Return the free space of the spool and of the published folder."""
     by_folder = {
-        folder: host.measure_folder_room(folder) for folder in (SPOOL, PUBLISHED)
+        folder: host.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
     } | free_space_of_campaign_filesystem()
     return by_folder | {
-        SPOOL: replace(by_folder[SPOOL], folders=host.count_folders_of_others(SPOOL))
+        SPOOL: replace(by_folder[SPOOL], folders=host.count_subfolders_by_owner(SPOOL))
     }
 
 
 def is_writable_by_others(folder: str) -> bool:
     """Say whether a folder exists and accounts other than root can write to it."""
-    facts = host.read_path_facts(folder, follow=True)
+    facts = host.read_owner_mode_and_kind(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
@@ -93,14 +93,14 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
 
     Without a digest (None) the poller's configuration is not compared, as it reads another file.
     """
-    home_facts = host.read_path_facts(HOME)
+    home_facts = host.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
-    pids = (host.find_process_by_words(words, uid) for words in POLLERS) if uid else ()
+    pids = (host.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s
     return PollerFacts(
-        is_running=poller_lock.is_lock_held(LOCK),
+        is_running=poller_lock.is_poller_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
         last_words=host.last_log_line(f"{HOME}/poller.log"),
@@ -109,45 +109,46 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
     )
 
 
-def inspect_cell(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
+def inspect_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why it did not answer."""
-    remote = reach_cluster(policy, cluster)
+    remote = configured_cluster_address(policy, cluster)
     return adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
 
 
-def folder_transfer_queue_slots(policy: Policy) -> dict[str, int]:
+def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
     """Return the slots of an embedded home cluster's transfer queues, by queue name."""
-    home = reach_cluster(policy, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
     lists = adapter_of_cluster(home).lists_queues
     return lists.list_transfer_queues(home) if lists else {}
 
 
-def transfer_queue_states(policy: Policy) -> dict[str, QueueState]:
+def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
     """Return the state of every transfer queue instance, as far as the cell tells."""
-    home = reach_cluster(policy, policy.site.cluster)
-    instances = queue_setup_ability(home).query_queue_instances(home, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
+    instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
     return {instance.name: instance.state for instance in ours}
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
     """Return facts of existing paths; symlinks are followed only to programs."""
-    by_path = {path: host.read_path_facts(path) for path in _strict(policy)}
+    by_path = {path: host.read_owner_mode_and_kind(path) for path in _strict(policy)}
     by_path |= {
-        path: host.read_path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)
+        path: host.read_owner_mode_and_kind(path, follow=True)
+        for path in (*transfer_host.PROGRAMS, CONFIG)
     }
     return {path: facts for path, facts in by_path.items() if facts}
 
 
-def _tree(folder: str) -> RootTreeFacts | None:
+def _tree(folder: str) -> NonRootWritablePaths | None:
     """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
-        above = dict(trust.doubts_along_path(folder))
-        within = [doubts for _, doubts in trust.doubts_in_folder(folder)]
+        above = dict(trust.write_risks_along_path(folder))
+        within = [doubts for _, doubts in trust.write_risks_below_folder(folder)]
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
-    return RootTreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
+    return NonRootWritablePaths(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
@@ -163,7 +164,7 @@ def _import_trouble(account: str) -> str:
     """Run our interpreter as an ordinary user, if one exists; return its error message."""
     if not host.uid_of_account(account):
         return ""
-    argv = (*setpriv_words(account), PYTHON, "-I", "-c", f"import {HOT}")
+    argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
     try:
         run_program(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
     except CommandFailed as error:
@@ -174,23 +175,25 @@ def _import_trouble(account: str) -> str:
 def _load() -> tuple[float, float, frozenset[str]]:
     """Return when load values were published, their maximum age, and their names; 0 for none."""
     try:
-        taken_at_s, stale_s, values = published_values.parse_load_file(published_values.load_path())
+        taken_at_s, stale_s, values = published_values.parse_load_values_file(
+            published_values.load_values_path()
+        )
     except (OSError, GridbridgeError):
         return 0.0, 0.0, frozenset()
     return taken_at_s, stale_s, frozenset(values)
 
 
-def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
+def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | None:
     """Return the service's report on its gridbridge.toml and on the file with this digest."""
     try:
-        service = published_json.read_service(PUBLISHED)
+        service = published_json.read_published_service(PUBLISHED)
     except (OSError, GridbridgeError):
         return None
     configuration = service.configuration if service else None
     if configuration is None:
         return None
     is_judged = configuration.refused_sha256 in ("", sha256)
-    return ConfigurationFacts(
+    return ServiceConfigurationFacts(
         is_same=configuration.sha256 == sha256,
         for_s=now_s - configuration.since.timestamp(),
         refused=configuration.refused if is_judged else (),
@@ -198,13 +201,13 @@ def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
 
 
 @contextmanager
-def cache_program_answers() -> Iterator[None]:
+def run_each_program_once() -> Iterator[None]:
     """Run each program once, in the first thread that asks; failures are cached, too."""
-    replace_programs_by(_Answers().answer)
+    answer_program_runs_by(_Answers().answer)
     try:
         yield
     finally:
-        replace_programs_by(None)
+        answer_program_runs_by(None)
 
 
 class _Answers:

@@ -6,13 +6,13 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE, ssh_login
+from gridbridge.model.route import BARE, parse_ssh_login_address
 from gridbridge.model.settings import RemoteAccountNames
-from gridbridge.model.site.host_facts import SshKeyFacts, StageDirFacts
+from gridbridge.model.site.host_facts import SshKeyLoginFacts, StageDirFacts
 from gridbridge.shell import host, remote_stage_folder, ssh
 
 AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
@@ -21,7 +21,7 @@ RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
 
 
-def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyFacts, ...]:
+def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
     """Test each user's ssh login to each cluster by ssh; non-root callers test their own."""
     logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
@@ -32,13 +32,13 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyFacts, ...]:
         return tuple(threads.map(lambda words: _facts(*words), logins))
 
 
-def find_missing_rsync(policy: Policy) -> dict[str, str]:
+def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.this_host_name()
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
-def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
+def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
     """Return facts about each absolute stage_dir, of all clusters by ssh or of one cluster."""
     folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
     pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
@@ -46,13 +46,13 @@ def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts
 
 
 def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
-    login = reach_cluster(policy, cluster).login
+    login = configured_cluster_address(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
         return None
     try:
         remote_stage_folder.require_safe_stage_dir(login, stage_dir, LIMIT_S)
-    except UnsafeFolder as error:
+    except UnsafeRemoteFolder as error:
         return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
         return None  # other findings report such errors
@@ -60,7 +60,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None
 
 
 def _missing(policy: Policy, cluster: str) -> str:
-    login = reach_cluster(policy, cluster).login
+    login = configured_cluster_address(policy, cluster).login
     assert login
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
@@ -88,16 +88,20 @@ def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
         yield caller
 
 
-def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyFacts:
+def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLoginFacts:
     trouble = NO_ACCOUNT if not host.uid_of_account(person) else _trouble(address, account, person)
-    return SshKeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+    return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 
 def _trouble(address: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as job starters do; return why this failed."""
     try:
         ssh.run_over_ssh(
-            ssh_login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
+            parse_ssh_login_address(address, account, person),
+            ("true",),
+            {},
+            LIMIT_S,
+            carrier=ssh.OpenSshClient(),
         )
     except GridbridgeError as error:
         return str(error)

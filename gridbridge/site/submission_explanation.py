@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import build_request_mapping, build_transfer_route, reach_cluster
+from gridbridge.batch.clusters import (
+    build_request_mapping,
+    build_transfer_queue_route,
+    configured_cluster_address,
+)
 from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.decisions.site.queue_order_rules import describe_queue_order
 from gridbridge.decisions.transfer import home_queue_admission
@@ -19,13 +23,13 @@ from gridbridge.errors import (
     UnstageablePaths,
 )
 from gridbridge.model.campaigns.campaign_names import is_array_name
-from gridbridge.model.ids import TransferId, is_transfer_name, parse_local
+from gridbridge.model.ids import TransferId, is_transfer_name, parse_local_job_and_task
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import Away, TransferRoute
-from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.site.site_section import TransferQueueOrder
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -38,7 +42,7 @@ from gridbridge.transfer.acts.request_translation import (
     read_offered_resources,
     translate_job_request,
 )
-from gridbridge.transfer.remote_tools.remote_job import request_listing_ability
+from gridbridge.transfer.remote_tools.remote_job import require_request_listing
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
@@ -74,9 +78,9 @@ def explain_submission(
     home does not list, and for a cluster that no queue leads to, or several queues with different
     requests.
     """
-    policy, wrong = users_configuration.load_policy_for_users(path)
+    policy, wrong = users_configuration.load_users_configuration(path)
     queue = _queue(to, policy)
-    job = _submitted(words, policy, reach_cluster(policy, policy.site.cluster))
+    job = _submitted(words, policy, configured_cluster_address(policy, policy.site.cluster))
     explanation = _explained(policy, queue, job)
     if explanation.refused:
         return explanation
@@ -87,13 +91,15 @@ def explain_submission(
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
     """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
-    return tuple(sorted(set(users_configuration.load_policy_for_users(path)[0].remotes)))
+    return tuple(sorted(set(users_configuration.load_users_configuration(path)[0].remotes)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield each transfer queue with its reason to refuse a home job; empty if it would take it."""
     try:
-        question = _submitted((job,), policy, reach_cluster(policy, policy.site.cluster))
+        question = _submitted(
+            (job,), policy, configured_cluster_address(policy, policy.site.cluster)
+        )
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
@@ -113,14 +119,17 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(shut))
-    rules, far = build_request_mapping(policy, remote, queue), reach_cluster(policy, remote)
+    rules, far = (
+        build_request_mapping(policy, remote, queue),
+        configured_cluster_address(policy, remote),
+    )
     vocabulary = read_offered_resources(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
         spec, notes = translate_job_request(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
-        folder = _carried(build_transfer_route(policy, queue), request, account, name)
+        folder = _carried(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
@@ -133,7 +142,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     if refused := explains.explain_request_refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(refused))
     argv = explains.build_submission_command(far, spec)
-    reason = home_queue_admission.why_job_stays_home(queue, request)
+    reason = home_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
@@ -149,12 +158,12 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     """Return the job that is asked about, as home knows it or would submit it."""
     if transfer := _transfer(words, policy):
-        submitted = request_listing_ability(home).query_submitted_job(
+        submitted = require_request_listing(home).query_submitted_job(
             home, transfer.job, transfer.task
         )
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
-    submitted = request_listing_ability(home).preview_submitted_job(home, words, person)
+    submitted = require_request_listing(home).preview_submitted_job(home, words, person)
     return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
 
 
@@ -170,13 +179,13 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     """Return why the queue takes no such job at home, as far as home tells; else nothing."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
-    if why := home_queue_admission.why_owner_has_no_account(
+    if why := home_queue_admission.why_cluster_refuses_owner(
         owner, users, account, f"cluster.{remote}.users"
     ):
         return why
-    home = reach_cluster(policy, policy.site.cluster)
+    home = configured_cluster_address(policy, policy.site.cluster)
     try:
-        limits = request_listing_ability(home).query_queue_admission(home, queue)
+        limits = require_request_listing(home).query_queue_admission(home, queue)
     except CommandFailed:
         return ""
     return home_queue_admission.why_queue_refuses_job(
@@ -187,7 +196,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
 def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     """Say in which order the queues are tried that would take a job, where that is by policy."""
     order = policy.site.queue_order
-    if order is QueueOrder.SEQ_NO:
+    if order is TransferQueueOrder.SEQ_NO:
         return ()
     try:
         offers = queue_order_setup.transfer_queue_offers(policy)
@@ -204,9 +213,9 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
     """
     if not ours.declares(request.context):
         return ""
-    lists = staged_paths.declared_path_lists(ours.stage_in, ours.stage_out, request.context)
+    lists = staged_paths.job_stage_in_and_out_paths(ours.stage_in, ours.stage_out, request.context)
     if wrong := next(
-        filter(None, map(staged_paths.declared_paths_problem, lists, lists.values())), ""
+        filter(None, map(staged_paths.staging_path_list_problem, lists, lists.values())), ""
     ):
         raise UnstageablePaths(wrong)
     folder = remote_stage_folder.remote_stage_parent(ours.remote_stage_dir, account)
@@ -233,7 +242,7 @@ def _adds(queue: TransferQueue) -> tuple[object, ...]:
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
     """Return the transfer of a job that is named by its id, None for a command line of qsub."""
     try:
-        job, task = parse_local(" ".join(words))
+        job, task = parse_local_job_and_task(" ".join(words))
     except ParseError:
         return None
     return TransferId(policy.site.cluster, job, task, 1)

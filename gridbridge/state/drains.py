@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model import key_value_lines
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.published import ShownDrain
+from gridbridge.model.published import PublishedClusterDrain
 from gridbridge.shell import files, trust
 from gridbridge.state import published_files
 
@@ -24,14 +24,16 @@ def make_drains_folder(folder: str = PUBLISHED) -> None:
     published_files.make_published_folder(f"{folder}/{DRAINED}")
 
 
-def drain_cluster(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
+def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBLISHED) -> None:
     """Mark a cluster as drained; StateError for a user without the right."""
     _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    files.replace_file(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_lines(values))
+    files.replace_file_atomically(
+        f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_key_value_lines(values)
+    )
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -65,7 +67,7 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
     return frozenset(name for name in entries if not name.startswith(files.TEMPORARY))
 
 
-def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
+def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
     """Return the drained clusters, each with the reason and the person."""
     return {
         name: drain
@@ -74,15 +76,17 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
     }
 
 
-def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
+def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
-        values = key_value_lines.decode_lines(files.read_safe_file(path, MAX_BYTES)[0], KEYS)
+        values = key_value_lines.decode_key_value_lines(
+            files.read_file_only_owner_writes(path, MAX_BYTES)[0], KEYS
+        )
         at = datetime.fromisoformat(values["at"])
     except FileNotFoundError:  # the drain has just ended
         return
     except (ParseError, KeyError, ValueError) as error:
         raise StateError(f"{path}: not what gridbridge drain writes") from error
-    yield ShownDrain(
+    yield PublishedClusterDrain(
         by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", "")
     )

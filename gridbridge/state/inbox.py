@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import chain, islice
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.message import StarterMessage, shorten_reason
+from gridbridge.model.message import TransferMessage, shorten_reason
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
@@ -21,7 +21,12 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
 from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
-from gridbridge.state.spool_reader import FolderScan, SpooledMessage, SpoolFile, SpoolReader
+from gridbridge.state.spool_reader import (
+    MessageWithAuthorUid,
+    ResumableFolderScan,
+    SpoolFile,
+    SpoolReader,
+)
 
 MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
 UIDS_TOLD = 5  # uids with folders in the spool that one log line names
@@ -41,14 +46,14 @@ class SpoolInbox:
         self._clock = clock
         self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
         self._reader = SpoolReader(folder, clock.now_s)
-        self._names = FolderScan(NAMES_A_SCAN)
+        self._names = ResumableFolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # accepted files of each uid in this pass
-        self._waking = FolderScan()
+        self._waking = ResumableFolderScan()
         # folders that are not empty and so cannot be removed
         self._full: frozenset[str] = frozenset()
         self._full_met: frozenset[str] = frozenset()  # those of them that this pass has seen
 
-    def read(self) -> tuple[SpooledMessage, ...]:
+    def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.
 
         The order is fair: first the oldest message of each uid, then each second one. A call reads
@@ -78,7 +83,7 @@ class SpoolInbox:
         """Remove a message that the state file has stored, unless a newer file replaced it."""
         name = os.path.basename(path)
         try:
-            now = spool_reader.file_mark_of(os.lstat(f"{self._folder}/{name}"))
+            now = spool_reader.spool_file_version(os.lstat(f"{self._folder}/{name}"))
         except OSError:
             return
         if not self._reader.has_replaced(name, now):
@@ -92,7 +97,7 @@ class SpoolInbox:
         """
         if not self._has_mark():
             with suppress(StateError):  # disk full: the next round retries
-                files.replace_file(f"{self._folder}/{MARK}", b"", durable=False)
+                files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
         """Return these messages again in the next call of `read`."""
@@ -106,7 +111,7 @@ class SpoolInbox:
         """Return when the local job of a record was submitted; empty if unknown."""
         return self._record(path).submitted
 
-    def _record(self, path: str) -> StarterMessage:
+    def _record(self, path: str) -> TransferMessage:
         return spool_reader.read_transfer_record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
@@ -117,8 +122,9 @@ class SpoolInbox:
     def sweep(self, wakes: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not in `wakes`; return how many.
 
-        A sweep reads a limited number of names and the next sweep goes on. Raises StateError if
-        wake/ is not the service's folder: without it anybody could create a symlink of that name.
+        A sweep reads a limited number of names and the next sweep goes on. Raises
+        StateError if wake/ is not the service's folder: without it anybody could create a
+        symlink of that name.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -172,7 +178,7 @@ class SpoolInbox:
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
-    def _open_new(self, of_uid: list[SpoolFile]) -> list[SpooledMessage]:
+    def _open_new(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
         """Read a uid's oldest new messages, ordered by their own times."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
@@ -180,7 +186,7 @@ class SpoolInbox:
             (message for message in read if message is not None), key=spool_reader.message_sort_key
         )
 
-    def _open(self, spool_file: SpoolFile) -> SpooledMessage | None:
+    def _open(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
             return self._reader.read(spool_file)
         except (StateError, ParseError, OSError) as error:
@@ -285,7 +291,7 @@ def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
     return list(groups.values())
 
 
-def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
+def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorUid, ...]:
     """Interleave the uids' messages: the first of each, then the second of each."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(

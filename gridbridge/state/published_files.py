@@ -13,10 +13,10 @@ UNLISTED = 0o711  # folder mode: people can open files by name, but not list the
 def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
     """Publish a file; create its folder with this mode if missing."""
     try:
-        files.replace_file(path, data, durable=False)
+        files.replace_file_atomically(path, data, durable=False)
     except StateError:
         make_published_folder(os.path.dirname(path), mode)
-        files.replace_file(path, data, durable=False)
+        files.replace_file_atomically(path, data, durable=False)
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:

@@ -17,19 +17,19 @@ from cattrs.preconf.json import make_converter
 from gridbridge.errors import StateError
 from gridbridge.model.places import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.published import (
-    PublishedState,
+    PublishedBreakersOfClusters,
+    PublishedClusterStatus,
+    PublishedFilesSnapshot,
+    PublishedLoadValues,
+    PublishedOpenTransfers,
+    PublishedServiceStatus,
+    PublishedTransfer,
     PublishedTransferTask,
-    ShownBreakers,
-    ShownCluster,
-    ShownLoadValues,
-    ShownService,
-    ShownTransfer,
-    ShownTransfers,
 )
 from gridbridge.model.rebalance.published_rounds import (
-    RebalanceRound,
-    ShownRebalancePause,
-    ShownRebalanceRound,
+    PublishedRebalancePause,
+    PublishedRebalanceRound,
+    RebalanceRoundKind,
 )
 from gridbridge.shell import files
 from gridbridge.state import drains, published_files, published_values, unverified_histories
@@ -59,64 +59,72 @@ def to_json_types(value: object) -> object:
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published value; None if missing, StateError if the service did not write it."""
+    """Read a published value.
+
+    None if missing, StateError if the service did not write it.
+    """
     try:
-        return _CONVERTER.loads(files.read_safe_file(path, MAX_BYTES)[0], kind)
+        return _CONVERTER.loads(files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
         return None
     except (BaseValidationError, ValueError, TypeError, RecursionError) as error:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
-def read_published_state(folder: str) -> PublishedState:
+def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
     """Read all published files but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
-    return PublishedState(
-        service=read_service(folder),
+    return PublishedFilesSnapshot(
+        service=read_published_service(folder),
         load=_load(folder),
         clusters={cluster.cluster: cluster for cluster in read_published_clusters(folder)},
         drained=drains.read_cluster_drains(folder),
-        breakers={breaker.cluster: breaker for breaker in read_breakers(folder).breakers},
-        transfers=read_transfers(folder),
+        breakers={breaker.cluster: breaker for breaker in read_published_breakers(folder).breakers},
+        transfers=read_published_transfers(folder),
     )
 
 
-def read_service(folder: str) -> ShownService | None:
+def read_published_service(folder: str) -> PublishedServiceStatus | None:
     """Read the service's own state; None if it was never published."""
-    return read_published_value(f"{folder}/{SERVICE}", ShownService)
+    return read_published_value(f"{folder}/{SERVICE}", PublishedServiceStatus)
 
 
-def read_breakers(folder: str) -> ShownBreakers:
+def read_published_breakers(folder: str) -> PublishedBreakersOfClusters:
     """Read the open circuit breakers; empty if they were never published."""
-    return read_published_value(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
+    return (
+        read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters)
+        or PublishedBreakersOfClusters()
+    )
 
 
-def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
+def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
     """Read the open transfers; empty if they were never published."""
-    published = read_published_value(f"{folder}/{TRANSFERS}", ShownTransfers)
+    published = read_published_value(f"{folder}/{TRANSFERS}", PublishedOpenTransfers)
     return published.transfers if published else ()
 
 
-def read_job_histories(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read the histories of a job or task; an array's job id gives all of its tasks.
 
     A task that several people claim appears several times until its owner is confirmed.
     """
-    histories = read_task_histories(folder, local)
+    histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
     numbers = sorted(tasks | unverified_histories.tasks_with_unverified_history(folder, int(local)))
     return tuple(
-        history for task in numbers for history in read_task_histories(folder, f"{local}.{task}")
+        history
+        for task in numbers
+        for history in read_transfer_histories_of_task(folder, f"{local}.{task}")
     )
 
 
-def read_task_histories(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
     if history := read_published_value(
-        published_values.history_path(local, folder), PublishedTransferTask
+        published_values.local_job_history_path(local, folder), PublishedTransferTask
     ):
         return (history,)
     histories = (
@@ -126,11 +134,11 @@ def read_task_histories(folder: str, local: str) -> tuple[PublishedTransferTask,
     return tuple(history for history in histories if history)
 
 
-def remove_old_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
+def remove_old_transfer_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
     """Remove histories that have not changed since a time, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
-        path = published_values.history_path(local, folder)
+        path = published_values.local_job_history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
             files.remove_file(path)
 
@@ -150,25 +158,25 @@ def transfers_published_at(folder: str) -> datetime | None:
         return None
 
 
-def _load(folder: str) -> ShownLoadValues | None:
+def _load(folder: str) -> PublishedLoadValues | None:
     try:
-        taken_at, stale_s, values = published_values.parse_load_file(
-            published_values.load_path(folder)
+        taken_at, stale_s, values = published_values.parse_load_values_file(
+            published_values.load_values_path(folder)
         )
     except FileNotFoundError:
         return None
-    return ShownLoadValues(
+    return PublishedLoadValues(
         taken_at=datetime.fromtimestamp(taken_at, UTC),
         stale=timedelta(seconds=stale_s),
         values=values,
     )
 
 
-def read_published_clusters(folder: str) -> Iterator[ShownCluster]:
+def read_published_clusters(folder: str) -> Iterator[PublishedClusterStatus]:
     """Read the published status of each cluster."""
     for name in sorted(files.list_folder(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
-            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
+            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterStatus)
             if shown:
                 yield shown
 
@@ -179,39 +187,43 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
             yield int(match[1]), int(match[2] or 0)
 
 
-def publish_round_begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+def publish_rebalance_round_begin(
+    kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
+) -> None:
     """Publish that a round began; an earlier unfinished round keeps its begin."""
-    last = read_published_round(kind, folder)
+    last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
         published_files.publish_file(
             _path(kind, folder),
-            encode_published_value(ShownRebalanceRound(began_at=at, ended_at=ended_at)),
+            encode_published_value(PublishedRebalanceRound(began_at=at, ended_at=ended_at)),
         )
 
 
-def publish_round_end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+def publish_rebalance_round_end(
+    kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
+) -> None:
     """Publish that a round ended."""
-    last = read_published_round(kind, folder) or ShownRebalanceRound(began_at=at)
+    last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
     published_files.publish_file(
         _path(kind, folder), encode_published_value(replace(last, ended_at=at))
     )
 
 
-def read_published_round(
-    kind: RebalanceRound, folder: str = PUBLISHED
-) -> ShownRebalanceRound | None:
+def read_published_rebalance_round(
+    kind: RebalanceRoundKind, folder: str = PUBLISHED
+) -> PublishedRebalanceRound | None:
     """Return the published times of a kind of round; None if none ever began.
 
     Raises StateError for a file that the service did not write.
     """
-    return read_published_value(_path(kind, folder), ShownRebalanceRound)
+    return read_published_value(_path(kind, folder), PublishedRebalanceRound)
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
     """Publish since when rebalancing is paused; None resumes it."""
     published_files.publish_file(
-        f"{folder}/{QUIET}", encode_published_value(ShownRebalancePause(since=since))
+        f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since))
     )
 
 
@@ -220,9 +232,9 @@ def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
 
     Raises StateError for a file that the service did not write.
     """
-    published = read_published_value(f"{folder}/{QUIET}", ShownRebalancePause)
+    published = read_published_value(f"{folder}/{QUIET}", PublishedRebalancePause)
     return published.since if published else None
 
 
-def _path(kind: RebalanceRound, folder: str) -> str:
+def _path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"

@@ -8,7 +8,7 @@ import os
 
 from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
 from gridbridge.model import key_value_lines, message, route
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.route import TransferRoute
 from gridbridge.shell import files
@@ -25,17 +25,17 @@ WORDS_MAX_BYTES = 64 << 20  # a cluster offers at least one name for each host
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
 
-def route_path(queue: str, published: str = PUBLISHED) -> str:
+def published_route_path(queue: str, published: str = PUBLISHED) -> str:
     """Return the path of a transfer queue's published route."""
     return f"{published}/queues/{queue}"
 
 
-def mapping_path(queue: str, published: str = PUBLISHED) -> str:
+def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
     """Return the path of the mapping of a transfer queue's resource requests."""
     return f"{published}/mappings/{queue}"
 
 
-def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
+def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
     """Return the path of the names that a remote cluster offers."""
     return f"{published}/vocabularies/{cluster}"
 
@@ -45,17 +45,17 @@ def local_only_queues_path(cluster: str, published: str = PUBLISHED) -> str:
     return f"{published}/stays/{cluster}"
 
 
-def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
+def transfer_verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
     """Return the path of the verdict on a person's transfer."""
     return f"{published}/verdicts/{uid}/{transfer}"
 
 
-def reply_path(wake: str, uid: int, published: str = PUBLISHED) -> str:
+def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> str:
     """Return the path of the answer to an ASK message, named by the asker's FIFO."""
     return f"{published}/verdicts/{uid}/{wake}"
 
 
-def history_path(local: str, published: str = PUBLISHED) -> str:
+def local_job_history_path(local: str, published: str = PUBLISHED) -> str:
     """Return the path of the verified history of a local job or task (12 or 12.3)."""
     return f"{published}/{JOBS}/{local}.json"
 
@@ -65,29 +65,31 @@ def unverified_history_path(local: str, uid: int | str, published: str = PUBLISH
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
-def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
+def remote_usage_path(job: int, task: int, published: str = PUBLISHED) -> str:
     """Return the path of the usage of a local job's or task's remote jobs."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
 
-def usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
+def root_epilog_usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
     """Return the path of a remote job's usage for the root epilog (sge-methods/usage)."""
     return f"{published}/{USAGE}/{owner}/{local}"
 
 
-def load_path(published: str = PUBLISHED) -> str:
+def load_values_path(published: str = PUBLISHED) -> str:
     """Return the path of the published load values."""
     return f"{published}/load"
 
 
-def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
+def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's route.
 
     Raises UnconfiguredTransferQueue if the poller does not publish one.
     """
     try:
-        return route.decode_route(files.read_safe_file(route_path(queue, published), 65536)[0])
+        return route.decode_route(
+            files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
+        )
     except FileNotFoundError as error:
         raise UnconfiguredTransferQueue(
             f"queue {queue} leads nowhere: it has no [queue.{queue}]"
@@ -100,7 +102,7 @@ def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
     That is so if the configuration file is newer than service.json, which the service rewrites when
     it loads or rejects a configuration.
     """
-    if os.path.exists(route_path(queue, published)):
+    if os.path.exists(published_route_path(queue, published)):
         return True
     try:
         shown, written = os.stat(f"{published}/{SERVICE}"), os.stat(configuration)
@@ -109,19 +111,21 @@ def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
     return written.st_ctime_ns >= shown.st_mtime_ns
 
 
-def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
+def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
     """Read the mapping of a queue's resource requests; StateError if it is missing."""
-    path = mapping_path(queue, published)
+    path = request_mapping_path(queue, published)
     try:
-        return files.read_safe_file(path, WORDS_MAX_BYTES)[0]
+        return files.read_file_only_owner_writes(path, WORDS_MAX_BYTES)[0]
     except FileNotFoundError as error:
         raise StateError(f"{path}: not there; the poller publishes it") from error
 
 
-def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
+def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the names that a cluster offers; None if it has reported none."""
     try:
-        return files.read_safe_file(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return files.read_file_only_owner_writes(
+            offered_names_path(cluster, published), WORDS_MAX_BYTES
+        )[0]
     except FileNotFoundError:
         return None
 
@@ -129,19 +133,21 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
 def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read a cluster's list of local-only queues; None if it has none."""
     try:
-        return files.read_safe_file(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return files.read_file_only_owner_writes(
+            local_only_queues_path(cluster, published), WORDS_MAX_BYTES
+        )[0]
     except FileNotFoundError:
         return None
 
 
-def list_published_queues(published: str = PUBLISHED) -> tuple[str, ...]:
+def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
     """Return the transfer queues with published routes."""
     names = os.listdir(f"{published}/queues")
     # skip temporary files
     return tuple(name for name in names if not name.startswith(files.TEMPORARY))
 
 
-def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
+def remove_other_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
     """Remove the routes and mappings of all queues but these."""
     for folder in (f"{published}/queues", f"{published}/mappings"):
         for queue in os.listdir(folder) if os.path.isdir(folder) else ():
@@ -149,10 +155,12 @@ def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
                 files.remove_file(f"{folder}/{queue}")
 
 
-def read_published_message(path: str) -> StarterMessage | None:
+def read_verdict_or_reply(path: str) -> TransferMessage | None:
     """Read a verdict or a reply; None while there is none."""
     try:
-        return message.decode_message(files.read_safe_file(path, message.MAX_BYTES)[0])
+        return message.decode_transfer_message(
+            files.read_file_only_owner_writes(path, message.MAX_BYTES)[0]
+        )
     except FileNotFoundError:
         return None
 
@@ -165,7 +173,7 @@ def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
         return 0
 
 
-def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
+def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
     """Set the mode of each person's folder of verdicts and replies."""
     around = f"{published}/verdicts"
     for uid in files.list_folder(around):
@@ -202,13 +210,15 @@ def read_load_values(
     Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
     invalid file.
     """
-    taken_at, stale_s, values = parse_load_file(path, owner)
+    taken_at, stale_s, values = parse_load_values_file(path, owner)
     return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
 
 
-def parse_load_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
+def parse_load_values_file(
+    path: str, owner: int | None = None
+) -> tuple[float, float, dict[str, str]]:
     """Return the time of the load values, their maximum age in seconds, and the values."""
-    data, _ = files.read_safe_file(path, LOAD_MAX_BYTES, owner)
+    data, _ = files.read_file_only_owner_writes(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")
     try:
         taken_at, stale_s = map(float, head.split())
@@ -222,6 +232,6 @@ def parse_load_file(path: str, owner: int | None = None) -> tuple[float, float, 
     return taken_at, stale_s, {name: value for name, _, value in rows}
 
 
-def encode_load(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
+def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
     """Encode load values: a line with time and maximum age, then `complex=value` lines."""
-    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode_lines(values)
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode_key_value_lines(values)

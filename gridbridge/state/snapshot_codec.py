@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobState, QueueState, StateFacts
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
 
 _QUICK = 1  # zlib level: similar rows compress well even at the fastest
 _COUNTS = ("pending", "free_slots", "besteffort_slots")
-_QUEUE = tuple(field.name for field in fields(QueueStatus) if field.name != "state")
+_QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name != "state")
 
 
 def encode_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
@@ -37,24 +37,26 @@ def decode_snapshot(content: bytes, cluster: str, taken_at: datetime) -> Cluster
     )
 
 
-def _queue_row(queue: QueueStatus) -> list[Any]:
+def _queue_row(queue: QueueInstanceStatus) -> list[Any]:
     return [_words(queue.state), *(getattr(queue, name) for name in _QUEUE)]
 
 
-def _queue(row: list[Any]) -> QueueStatus:
+def _queue(row: list[Any]) -> QueueInstanceStatus:
     state, *values = row
-    return QueueStatus(state=QueueState(*_read(state)), **dict(zip(_QUEUE, values, strict=True)))
+    return QueueInstanceStatus(
+        state=QueueInstanceState(*_read(state)), **dict(zip(_QUEUE, values, strict=True))
+    )
 
 
-def _job_row(job: JobStatus) -> list[Any]:
+def _job_row(job: JobListRow) -> list[Any]:
     since_s = job.since.timestamp() if job.since else None
     ranges = [[task_range.start, task_range.stop, task_range.step] for task_range in job.tasks]
     return [ranges, since_s, _words(job.state), job.name, job.owner, job.queue, job.slots]
 
 
-def _jobs(number: int, rows: list[Any]) -> tuple[JobStatus, ...]:
+def _jobs(number: int, rows: list[Any]) -> tuple[JobListRow, ...]:
     return tuple(
-        JobStatus(
+        JobListRow(
             job_id=number,
             tasks=tuple(range(*bounds) for bounds in ranges),
             since=None if since_s is None else datetime.fromtimestamp(since_s, UTC),

@@ -9,7 +9,7 @@ import os
 import stat
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import StarterMessage, encode_short_message
+from gridbridge.model.message import TransferMessage, encode_message_cutting_reason
 from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
@@ -19,10 +19,10 @@ MARK = "m.mark"  # as old as the spool's last loss of files: older records are l
 IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended by an empty line
 
 
-def send_spool_message(message: StarterMessage, spool: str = SPOOL) -> str:
+def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
     """Write a message into the spool and return its path; StateError on failure."""
     path = f"{spool}/{files.random_file_name(MESSAGE)}"
-    files.replace_file(path, encode_short_message(message))
+    files.replace_file_atomically(path, encode_message_cutting_reason(message))
     return path
 
 

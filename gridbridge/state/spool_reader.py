@@ -12,30 +12,37 @@ from itertools import islice
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode_message
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import (
+    MAX_BYTES,
+    TransferMessage,
+    TransferMessageKind,
+    decode_transfer_message,
+)
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # after this time the writer of an unfinished file has died
 MOST = 5000  # names in a portion: removing as many takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
-OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (MessageKind.ENDED, MessageKind.CLOSED))
+OF_SHELLS = tuple(
+    f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED)
+)
 YEAR_10000_S = 253402300800  # the limit of datetime
 # Errors of opening that the file's writer caused; other errors are the service's own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpooledMessage:
+class MessageWithAuthorUid:
     """A message with its file and its author's uid."""
 
     path: str
     uid: int
-    message: StarterMessage
+    message: TransferMessage
 
 
-class FileMark(NamedTuple):
+class SpoolFileVersion(NamedTuple):
     """Identifies a version of a file, to detect another file of the same name."""
 
     inode: int
@@ -47,7 +54,7 @@ class SpoolFile(NamedTuple):
 
     mtime_ns: int
     name: str
-    mark: FileMark
+    mark: SpoolFileVersion
     uid: int
     size: int  # bytes
     changed_s: float  # change time, which users cannot set
@@ -65,10 +72,12 @@ class SpoolReader:
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._read: dict[str, FileMark] = {}
+        self._read: dict[str, SpoolFileVersion] = {}
         self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when read
-        self._linked: set[FileMark] = set()
-        self._met: set[str | FileMark] = set()  # names and marks seen since the last clean-up
+        self._linked: set[SpoolFileVersion] = set()
+        self._met: set[str | SpoolFileVersion] = (
+            set()
+        )  # names and marks seen since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
         """Update the memory of scanned files: forget changed files, mark hard links.
@@ -85,7 +94,7 @@ class SpoolReader:
                 self._linked.add(spool_file.mark)
             self._met.update(self._recognized(spool_file))
 
-    def _recognized(self, spool_file: SpoolFile) -> Iterator[str | FileMark]:
+    def _recognized(self, spool_file: SpoolFile) -> Iterator[str | SpoolFileVersion]:
         """Yield the name and the mark of a file that the reader remembers."""
         if spool_file.name in self._read or spool_file.name in self._growing:
             yield spool_file.name
@@ -112,7 +121,7 @@ class SpoolReader:
         """Return whether a file's writer may still be working."""
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
-    def has_replaced(self, name: str, now: FileMark) -> bool:
+    def has_replaced(self, name: str, now: SpoolFileVersion) -> bool:
         """Return whether another file replaced the one that was read."""
         return self._read.get(name, now) != now
 
@@ -126,15 +135,16 @@ class SpoolReader:
         for name in names:
             self._read.pop(name, None)
 
-    def read(self, spool_file: SpoolFile) -> SpooledMessage | None:
+    def read(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         """Return a file's message; None if it is incomplete or gone.
 
-        Raises ParseError, StateError or OSError if the file is not a message or cannot be read.
+        Raises ParseError, StateError or OSError if the file is not a message or cannot be
+        read.
         """
         path = f"{self._folder}/{spool_file.name}"
         self._refuse_linked(spool_file)
         try:
-            data, facts = files.read_safe_file(path, MAX_BYTES)
+            data, facts = files.read_file_only_owner_writes(path, MAX_BYTES)
         except FileNotFoundError:
             return None
         if spool_file.name.startswith(IN_PLACE) and self._may_grow(spool_file, data):
@@ -142,9 +152,9 @@ class SpoolReader:
             self._met.add(spool_file.name)
             return None
         message = _parse(_whole(spool_file.name, data), facts.st_mtime)
-        self._read[spool_file.name] = file_mark_of(facts)
+        self._read[spool_file.name] = spool_file_version(facts)
         self._met.add(spool_file.name)
-        return SpooledMessage(path=path, uid=facts.st_uid, message=message)
+        return MessageWithAuthorUid(path=path, uid=facts.st_uid, message=message)
 
     def _may_grow(self, spool_file: SpoolFile, data: bytes) -> bool:
         """Return whether a shell may still be writing this file."""
@@ -164,7 +174,7 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
     return SpoolFile(
         mtime_ns=facts.st_mtime_ns,
         name=entry.name,
-        mark=file_mark_of(facts),
+        mark=spool_file_version(facts),
         uid=facts.st_uid,
         size=facts.st_size,
         changed_s=facts.st_ctime,
@@ -172,18 +182,18 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
     )
 
 
-def file_mark_of(facts: os.stat_result) -> FileMark:
+def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
     """Return what distinguishes a file from others of its name."""
-    return FileMark(facts.st_ino, facts.st_mtime_ns)
+    return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
-def read_transfer_record(path: str) -> StarterMessage:
+def read_transfer_record(path: str) -> TransferMessage:
     """Return a transfer's record; an empty message if it cannot be read."""
     try:
-        data, _ = files.read_safe_file(path, MAX_BYTES)
-        return decode_message(data)
+        data, _ = files.read_file_only_owner_writes(path, MAX_BYTES)
+        return decode_transfer_message(data)
     except (OSError, ParseError, StateError):
-        return StarterMessage()
+        return TransferMessage()
 
 
 def is_fault_of_spool_file(error: Exception) -> bool:
@@ -194,7 +204,7 @@ def is_fault_of_spool_file(error: Exception) -> bool:
     return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
 
 
-def message_sort_key(message: SpooledMessage) -> tuple[float, str]:
+def message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]:
     """Return the key by which messages sort: their own time, then their path."""
     return _seconds(message.message.at), message.path
 
@@ -210,12 +220,12 @@ def _whole(name: str, data: bytes) -> bytes:
     return data[: -len(WHOLE) + 1]
 
 
-def _parse(data: bytes, written_s: float) -> StarterMessage:
+def _parse(data: bytes, written_s: float) -> TransferMessage:
     """Parse a message; a message without a time gets the time of its file."""
-    message = decode_message(data)
+    message = decode_transfer_message(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")
-    if str(parse_transfer(message.transfer)) != message.transfer:
+    if str(parse_transfer_name(message.transfer)) != message.transfer:
         raise ParseError(f"{message.transfer!r} has superfluous zeros")
     if not 0 <= _seconds(message.at) < YEAR_10000_S:
         raise ParseError(f"{message.at[:40]!r} is not a time")
@@ -229,7 +239,7 @@ def _seconds(at: str) -> float:
         return -1
 
 
-class FolderScan:
+class ResumableFolderScan:
     """A scan of a folder that anybody may fill, continued at each call.
 
     Reading very many names at once would delay the round and all transfers.

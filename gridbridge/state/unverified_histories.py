@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import parse_local
+from gridbridge.model.ids import parse_local_job_and_task
 from gridbridge.shell import files
 from gridbridge.state import published_values
 
@@ -29,7 +29,7 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     return frozenset(task for number, task in names if number == job and task)
 
 
-def remove_surplus_histories(folder: str, uid: int) -> None:
+def limit_unverified_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_values.TOLD}/{uid}"
     names = [name for name in files.list_folder(around) if not name.startswith(files.TEMPORARY)]
@@ -49,7 +49,7 @@ def remove_old_unverified_histories(folder: str, before: datetime) -> None:
 
 def _local(name: str) -> tuple[int, int]:
     try:
-        return parse_local(name.removesuffix(".json"))
+        return parse_local_job_and_task(name.removesuffix(".json"))
     except ParseError:  # a temporary file
         return 0, 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
-from gridbridge.batch.adapters import ADAPTERS, BatchAdapter, adapter_of_cluster
+from gridbridge.batch.adapters import ADAPTERS, BatchSystemAdapter, adapter_of_cluster
 from gridbridge.batch.clusters import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.check_findings import JUDGES
@@ -22,7 +22,7 @@ CELL = GridEngineCell(
 OAR = OarServer(timeout_s=15)
 FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
-OPTIONAL = tuple(field.name for field in fields(BatchAdapter) if field.default is None)
+OPTIONAL = tuple(field.name for field in fields(BatchSystemAdapter) if field.default is None)
 
 
 def test_every_kind_has_an_adapter_and_a_way_to_reach_it() -> None:

@@ -29,10 +29,10 @@ def test_only_a_site_of_several_people_needs_sudo(
     monkeypatch.setattr(root_helpers, "run_program", run)
     monkeypatch.setattr(root_helpers, "_is_personal", False)
     site = SiteSection(cluster="alpha")
-    root_helpers.choose_as_user_caller(
+    root_helpers.choose_sudo_or_personal_call(
         Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={})
     )
-    root_helpers.call_as_user("list-arrays", "c.1")
+    root_helpers.run_gridbridge_as_user("list-arrays", "c.1")
 
     assert asked == [(*first, "list-arrays", "c.1")]
 
@@ -45,7 +45,7 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
     monkeypatch.setattr(
         root_helpers, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said)
     )
-    root_helpers.call_as_user("list-arrays", "c.12")
+    root_helpers.run_gridbridge_as_user("list-arrays", "c.12")
 
     assert [one.getMessage() for one in caplog.records] == [
         "event=ledger_cut ledger='c.12' bytes=14"

@@ -17,9 +17,9 @@ SERVER = OarServer(binaries="/usr/bin", timeout_s=9, login=None)
 @pytest.mark.parametrize(
     ("cluster", "what", "argv"),
     [
-        ("beta", "living", gridengine.job_detail_command(CELL, "7,8")),
-        ("gamma", "living", oar.show_live_tasks_command(SERVER, "7", "8")),
-        ("gamma", "ends", oar.show_ended_tasks_command(SERVER, [(7, (1, 2))])),
+        ("beta", "living", gridengine.show_job_detail_command(CELL, "7,8")),
+        ("gamma", "living", oar.show_live_array_tasks_command(SERVER, "7", "8")),
+        ("gamma", "ends", oar.show_ended_array_tasks_command(SERVER, [(7, (1, 2))])),
     ],
 )
 def test_a_question_about_arrays_is_counted_as_what_it_is(

@@ -11,41 +11,43 @@ import pytest
 from gridbridge.batch import clusters, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import route
-from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
+from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
-from gridbridge.model.settings import QueueDefaults, RemoteAccountNames
+from gridbridge.model.settings import DefaultRequestsOfQueue, RemoteAccountNames
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_rules
 from gridbridge.model.transfer.transfer_sections import (
     AmountUnit,
     AnyRule,
     OarPropertyRelation,
-    PeRule,
-    ProjectRule,
-    QueueRule,
-    ResourceRule,
+    PeMappingRule,
+    ProjectMappingRule,
+    QueueMappingRule,
+    ResourceMappingRule,
     TransferQueue,
 )
 from gridbridge.shell import ssh
-from gridbridge.shell.session_pool import SshSessionPool
+from gridbridge.shell.session_pool import IdleSshSessions
 
-MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
+MEMORY = ResourceMappingRule(
+    to="memnode", unit=AmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST
+)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
-    ("resource", "arch"): ResourceRule(),
-    ("resource", "gpu"): ResourceRule(to="/gpu"),
-    ("resource", "soft"): ResourceRule(drop=True),
-    ("project", "*"): ProjectRule(to="foreign"),
+    ("resource", "arch"): ResourceMappingRule(),
+    ("resource", "gpu"): ResourceMappingRule(to="/gpu"),
+    ("resource", "soft"): ResourceMappingRule(drop=True),
+    ("project", "*"): ProjectMappingRule(to="foreign"),
 }
 
 
 def a_policy(**more: object) -> Policy:
     users = RemoteAccountNames({"alice": "al_gamma", "gridbridge": "gb_gamma"})
-    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=PushKind.OAR)
+    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=JobEndPushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
@@ -54,28 +56,31 @@ def a_policy(**more: object) -> Policy:
     )
 
 
-def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
+def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRemoteRequest:
     """Translate a request with the rules as starters read them."""
-    rules = request_rules.decode_mapping(
-        request_rules.encode_mapping(
+    rules = request_rules.decode_request_mapping(
+        request_rules.encode_request_mapping(
             clusters.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
         )
     )
-    request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
+    request = HomeOrRemoteRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate_request(request, rules, "gamma")
 
 
-def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
+def asked_of_queue(queue: TransferQueue, *queues: str) -> HomeOrRemoteRequest:
     """Translate what asks for these queues, in a queue to the OAR server."""
     rules = dict(RULES)
-    rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
+    rules["queue", "long.q"], rules["pe", "mpi"] = (
+        QueueMappingRule(to="long"),
+        PeMappingRule(spread="4"),
+    )
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    found = request_rules.decode_mapping(
-        request_rules.encode_mapping(
+    found = request_rules.decode_request_mapping(
+        request_rules.encode_request_mapping(
             clusters.build_request_mapping(policy, "gamma", "transfer-gamma")
         )
     )
-    return translate_request(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
+    return translate_request(HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
 
 def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
@@ -94,7 +99,7 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
     told = route.decode_route(
-        route.encode_route(clusters.build_transfer_route(a_policy(), "transfer-gamma"))
+        route.encode_route(clusters.build_transfer_queue_route(a_policy(), "transfer-gamma"))
     )
     there = told.away_as("alice")
 
@@ -107,7 +112,7 @@ def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
 def test_root_asks_as_the_service_does() -> None:
-    there = clusters.reach_cluster(a_policy(), "gamma")
+    there = clusters.configured_cluster_address(a_policy(), "gamma")
 
     assert there.login
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
@@ -155,22 +160,22 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     hard: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
     """In the words of home, which the cluster's rules convert."""
-    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G", "h_rt": "3600"})
+    policy, asks = a_policy(), DefaultRequestsOfQueue({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
-    rules = request_rules.decode_mapping(
-        request_rules.encode_mapping(
+    rules = request_rules.decode_request_mapping(
+        request_rules.encode_request_mapping(
             clusters.build_request_mapping(policy, "gamma", "transfer-big")
         )
     )
 
     assert sorted(
-        translate_request(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
+        translate_request(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard
     ) == sorted(expected)
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
-    policy, asks = a_policy(), QueueDefaults({"mem_free": "64G"})
+    policy, asks = a_policy(), DefaultRequestsOfQueue({"mem_free": "64G"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 
@@ -181,18 +186,18 @@ def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
 
 def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
     with pytest.raises(ConfigError) as refused:
-        clusters.reach_cluster(a_policy(), "beta")
+        clusters.configured_cluster_address(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
 def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    clusters.keep_ssh_connections(a_policy())
+    clusters.keep_ssh_connections_open(a_policy())
     first = ssh._carrier
-    clusters.keep_ssh_connections(a_policy())
+    clusters.keep_ssh_connections_open(a_policy())
 
-    assert ssh.has_kept_connections()
+    assert ssh.uses_persistent_ssh()
     assert ssh._carrier is first
 
 
@@ -205,7 +210,7 @@ from gridbridge.errors import HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
-clusters.keep_ssh_connections(a_policy())
+clusters.keep_ssh_connections_open(a_policy())
 print("paramiko" in sys.modules)
 try:
     ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
@@ -224,9 +229,9 @@ def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
 ) -> None:
     begun = list[str]()
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    monkeypatch.setattr(SshSessionPool, "begin", lambda _, login: begun.append(login.host))
+    monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))
 
-    clusters.open_ssh_sessions(a_policy())
+    clusters.log_in_to_ssh_clusters(a_policy())
 
     assert begun == ["far"]
-    assert isinstance(ssh._carrier, SshSessionPool)
+    assert isinstance(ssh._carrier, IdleSshSessions)

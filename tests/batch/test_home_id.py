@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper_script import JobStartMode
+from gridbridge.batch.wrapper_script import ShellStartMode
 from tests.batch.test_wrapper_script import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'
@@ -26,7 +26,10 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     """Return what the commands were given that a line of a job's script calls."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
-    job = {"script": f"{line}\n".encode(), "own": home_id.home_id_script(HOME, task)} | values
+    job = {
+        "script": f"{line}\n".encode(),
+        "own": home_id.home_id_stand_ins_script(HOME, task),
+    } | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
 
@@ -75,7 +78,7 @@ def test_the_job_of_a_site_that_has_no_array_is_named_as_it_is(site: Site) -> No
 
 
 @pytest.mark.parametrize("shell", ["/bin/dash", "/bin/bash"])
-@pytest.mark.parametrize("start", [JobStartMode.POSIX, JobStartMode.BINARY])
+@pytest.mark.parametrize("start", [ShellStartMode.POSIX, ShellStartMode.BINARY])
 def test_a_profile_that_sets_another_path_takes_nothing_away(
     site: Site, shell: str, start: str
 ) -> None:
@@ -86,7 +89,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
     (home / ".profile").write_text(f"PATH={path}\nof_the_profile() {{ echo there; }}\n")
     script = b'qdel $JOB_ID; of_the_profile; echo "${0##*/} $1"; exit 3\n'
     values = {"script": script, "arguments": ("a  b",)}
-    if start == JobStartMode.BINARY:
+    if start == ShellStartMode.BINARY:
         values = {"arguments": ("qdel $JOB_ID; of_the_profile; echo", "12 a; exit 3")}
     environment = (("HOME", str(home)), ("JOB_ID", str(HOME)))
     status = site.run(
@@ -94,24 +97,24 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
         login=True,
         start=start,
         environment=environment,
-        own=home_id.home_id_script(HOME, TASK),
+        own=home_id.home_id_stand_ins_script(HOME, TASK),
         **values,
     )
 
-    last = "12 a" if start == JobStartMode.BINARY else "12 a  b"
+    last = "12 a" if start == ShellStartMode.BINARY else "12 a  b"
     assert (status, site.out.read_text()) == (3, f"qdel|77\nthere\n{last}\n")
 
 
 def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
-    assert home_id.words_to_run_after_profile(b"echo $0\n") == []
+    assert home_id.shell_args_restoring_path(b"echo $0\n") == []
     assert (
-        home_id.words_to_run_after_profile(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
+        home_id.shell_args_restoring_path(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
     )
-    assert home_id.words_to_run_after_profile(b"qdel $JOB_ID\n") != []
+    assert home_id.shell_args_restoring_path(b"qdel $JOB_ID\n") != []
 
 
 def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
-    lines = home_id.home_id_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
+    lines = home_id.home_id_stand_ins_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()

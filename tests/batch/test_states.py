@@ -7,19 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import parse
-from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters, parse_queue_letters
-from gridbridge.batch.state_letters import render_job_letters, render_queue_letters
-from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.batch.gridengine.sge_state_letters import (
+    parse_job_state_letters,
+    parse_queue_state_letters,
+)
+from gridbridge.batch.state_letters import render_job_state_letters, render_queue_state_letters
+from gridbridge.model.states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueInstanceStateFact,
+)
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
-    JobFact.WAITING: "qw Rq Rqw",
-    JobFact.HELD: "hqw hRwq hRq hq",
-    JobFact.RUNNING: "t r hr Rr Rt hRr ht",
-    JobFact.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
-    JobFact.ERROR: "Eqw Ehqw EhRqw",
-    JobFact.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
-    JobFact.FINISHED: "z",
+    JobStateFact.WAITING: "qw Rq Rqw",
+    JobStateFact.HELD: "hqw hRwq hRq hq",
+    JobStateFact.RUNNING: "t r hr Rr Rt hRr ht",
+    JobStateFact.SUSPENDED: "s ts S tS T tT Rs Rts RS RtS RT RtT hs",
+    JobStateFact.ERROR: "Eqw Ehqw EhRqw",
+    JobStateFact.DELETING: "dr dt dRr dRt ds dS dT dRs dRS dRT dqw",
+    JobStateFact.FINISHED: "z",
 }
 
 
@@ -29,7 +37,7 @@ WORDS = {
     ids=lambda value: str,
 )
 def test_every_combination_of_sge_status_has_its_word(letters: str, expected: str) -> None:
-    assert parse_job_letters(letters).word == expected
+    assert parse_job_state_letters(letters).word == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +57,7 @@ def test_every_combination_of_sge_status_has_its_word(letters: str, expected: st
 )
 def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     """A held running job runs on; a deleted suspended one still occupies its host."""
-    state = parse_job_letters(letters)
+    state = parse_job_state_letters(letters)
     names = (
         "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error"
         " is_restarted is_put_back"
@@ -62,68 +70,71 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     ("letters", "expected"),
     [
         ("r", set()),
-        ("s", {JobFact.BY_HAND}),
-        ("tS", {JobFact.BY_QUEUE}),
-        ("dT", {JobFact.BY_THRESHOLD}),
-        ("sST", {JobFact.BY_HAND, JobFact.BY_QUEUE, JobFact.BY_THRESHOLD}),
+        ("s", {JobStateFact.BY_HAND}),
+        ("tS", {JobStateFact.BY_QUEUE}),
+        ("dT", {JobStateFact.BY_THRESHOLD}),
+        ("sST", {JobStateFact.BY_HAND, JobStateFact.BY_QUEUE, JobStateFact.BY_THRESHOLD}),
     ],
 )
 def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
-    suspenders = {JobFact.BY_HAND, JobFact.BY_QUEUE, JobFact.BY_THRESHOLD}
+    suspenders = {JobStateFact.BY_HAND, JobStateFact.BY_QUEUE, JobStateFact.BY_THRESHOLD}
 
-    assert parse_job_letters(letters).facts & suspenders == expected
+    assert parse_job_state_letters(letters).facts & suspenders == expected
 
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
 def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
-    parse.parse_logged_job_state.cache_clear()
+    parse.parse_job_state_log_unknown.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {parse.parse_logged_job_state(letters).word for _ in range(2)}
+        words = {parse.parse_job_state_log_unknown(letters).word for _ in range(2)}
 
-    assert words == {JobFact.UNKNOWN}
+    assert words == {JobStateFact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]
 
 
 def test_a_pending_job_with_an_unknown_letter_still_counts_as_load() -> None:
     """Busier than it is does less harm than idler than it is."""
-    assert parse_job_letters("qwX").can_start
+    assert parse_job_state_letters("qwX").can_start
 
 
 @given(st.text(max_size=8))
 def test_no_letters_raise(letters: str) -> None:
-    assert parse_job_letters(letters).text == letters
-    assert parse_job_letters(letters).is_listed
+    assert parse_job_state_letters(letters).text == letters
+    assert parse_job_state_letters(letters).is_listed
 
 
 @pytest.mark.parametrize(
     ("letters", "facts"),
     [
         ("", set()),
-        ("au", {QueueFact.LOADED, QueueFact.UNREACHABLE}),
-        ("dE", {QueueFact.DISABLED, QueueFact.ERROR}),
-        ("DA", {QueueFact.OFF_HOURS, QueueFact.OVERLOADED}),
-        ("s", {QueueFact.SUSPENDED, QueueFact.BY_HAND}),
-        ("S", {QueueFact.SUSPENDED}),
-        ("C", {QueueFact.SUSPENDED, QueueFact.OFF_HOURS}),
-        ("c?", {QueueFact.UNKNOWN}),
+        ("au", {QueueInstanceStateFact.LOADED, QueueInstanceStateFact.UNREACHABLE}),
+        ("dE", {QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.ERROR}),
+        ("DA", {QueueInstanceStateFact.OFF_HOURS, QueueInstanceStateFact.OVERLOADED}),
+        ("s", {QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND}),
+        ("S", {QueueInstanceStateFact.SUSPENDED}),
+        ("C", {QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS}),
+        ("c?", {QueueInstanceStateFact.UNKNOWN}),
     ],
 )
 def test_queue_letters_are_facts(letters: str, facts: set[str]) -> None:
-    assert parse_queue_letters(letters) == QueueState(facts, letters)
+    assert parse_queue_state_letters(letters) == QueueInstanceState(facts, letters)
 
 
 @pytest.mark.parametrize("letters", QSTAT.split(" "))
 def test_other_systems_show_what_qstat_would(letters: str) -> None:
-    assert render_job_letters(parse_job_letters(letters).facts) == letters
+    assert render_job_state_letters(parse_job_state_letters(letters).facts) == letters
 
 
 def test_other_systems_show_queues_so_too() -> None:
     assert [
-        render_queue_letters(parse_queue_letters(one).facts) for one in ("", "u", "d", "ud")
+        render_queue_state_letters(parse_queue_state_letters(one).facts)
+        for one in ("", "u", "d", "ud")
     ] == [*("", "u", "d", "ud")]
 
 
 def test_states_with_the_same_facts_and_text_are_equal() -> None:
-    assert {JobState([JobFact.RUNNING], "r"), parse_job_letters("r")} == {parse_job_letters("r")}
-    assert JobState([JobFact.RUNNING], "r") != JobState([JobFact.RUNNING], "Running")
-    assert JobState() != QueueState()
+    assert {JobState([JobStateFact.RUNNING], "r"), parse_job_state_letters("r")} == {
+        parse_job_state_letters("r")
+    }
+    assert JobState([JobStateFact.RUNNING], "r") != JobState([JobStateFact.RUNNING], "Running")
+    assert JobState() != QueueInstanceState()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.submission_result import SubmissionOutcome, answer_for_failed_command
+from gridbridge.batch.submission_result import SubmissionOutcome, answer_to_failed_submission
 from gridbridge.errors import CommandFailed, HostNotReached
 
 
@@ -17,4 +17,4 @@ from gridbridge.errors import CommandFailed, HostNotReached
     ids=["not there", "not reached", "no answer in time", "cut"],
 )
 def test_only_what_was_never_sent_is_sent_again(error: CommandFailed, result: str) -> None:
-    assert answer_for_failed_command(error).result == result
+    assert answer_to_failed_submission(error).result == result

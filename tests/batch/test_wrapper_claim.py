@@ -10,7 +10,12 @@ import pytest
 
 from gridbridge.batch import wrapper_claim
 from gridbridge.errors import StateError
-from gridbridge.model.transfer.claim import FOLDER, claim_file_name, claim_key_file, is_claim
+from gridbridge.model.transfer.claim import (
+    FOLDER,
+    claim_file_name,
+    claim_key_file,
+    is_valid_claim_name,
+)
 from gridbridge.transfer.acts import claim_files
 from tests.batch.test_wrapper_script import Site, make_site
 
@@ -34,9 +39,9 @@ def run(site: Site, token: str = "t0") -> tuple[int, str]:
 
 
 def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
-    lines = wrapper_claim.claim_script(f"file.{token}", "file", str(site.spool), ME).replace(
-        ":-60", ":-0"
-    )
+    lines = wrapper_claim.remote_job_claim_lines(
+        f"file.{token}", "file", str(site.spool), ME
+    ).replace(":-60", ":-0")
     status = site.run(script=RUNS, claim=lines)
     return status, site.out.read_text() if site.out.exists() else ""
 
@@ -76,8 +81,8 @@ def told(site: Site) -> set[str]:
 
 def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     """Everybody can read a job's script, and could make the claim first."""
-    of = wrapper_claim.make_claim("file")
-    lines = wrapper_claim.claim_script(of, "file", str(site.spool), ME)
+    of = wrapper_claim.new_remote_job_claim("file")
+    lines = wrapper_claim.remote_job_claim_lines(of, "file", str(site.spool), ME)
     wrapper_claim.write_claim_key(of, str(site.spool), ME)
     (key,) = (site.spool / FOLDER).iterdir()
 
@@ -160,7 +165,7 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
 
 def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     """Everybody may read the log."""
-    name = claim_file_name(of := wrapper_claim.make_claim("file"), 1001)
+    name = claim_file_name(of := wrapper_claim.new_remote_job_claim("file"), 1001)
     (site.spool / FOLDER / name).touch()
     half, word = claim_key_file(of, 1001)
 
@@ -242,7 +247,7 @@ def granted(site: Site, tmp_path: Path) -> Path:
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = wrapper_claim.claim_script("grant.t0", f"grant {patience_s} gb_delta", "", ME)
+    lines = wrapper_claim.remote_job_claim_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 
@@ -267,7 +272,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / FOLDER).rmdir()
-    lines = wrapper_claim.claim_script("grant.t0", "grant 5 x", "", ME).replace(
+    lines = wrapper_claim.remote_job_claim_lines("grant.t0", "grant 5 x", "", ME).replace(
         "~x", str(granted.parents[2])
     )
     ended = site.run(script=b"kill -15 $$\n", claim=lines)
@@ -277,9 +282,9 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
 
 @pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
 def test_a_claim_that_is_made_is_one(kind: str) -> None:
-    assert is_claim(wrapper_claim.make_claim(kind))
+    assert is_valid_claim_name(wrapper_claim.new_remote_job_claim(kind))
 
 
 @pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])
 def test_what_we_do_not_make_is_no_claim(text: str) -> None:
-    assert not is_claim(text)
+    assert not is_valid_claim_name(text)

@@ -10,10 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper_script import BODY, JobStartMode, WrappedJob, write_wrapper_script
-from gridbridge.decisions.wrapper_end import job_exit_status, why_job_not_started
+from gridbridge.batch.wrapper_script import (
+    BODY,
+    ShellStartMode,
+    WrapperScriptValues,
+    write_wrapper_script,
+)
+from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import FailureCause, StarterMessage
+from gridbridge.model.message import TransferFailureCause, TransferMessage
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
@@ -35,7 +40,7 @@ class Site:
             "transfer": "gb.alpha.12.0.1",
             "spool": str(self.spool),
             "name": "12",
-            "start": JobStartMode.POSIX,
+            "start": ShellStartMode.POSIX,
             "shell": "/bin/sh",
             "login": False,
             "arguments": (),
@@ -43,7 +48,7 @@ class Site:
             "stdout": str(self.out),
             "stderr": str(self.err),
         }
-        script = write_wrapper_script(WrappedJob(**(defaults | values)))  # type: ignore[arg-type]
+        script = write_wrapper_script(WrapperScriptValues(**(defaults | values)))  # type: ignore[arg-type]
         wrapper = self.tmpdir.parent / "wrapper"
         wrapper.write_bytes(script)
         env = {
@@ -60,7 +65,7 @@ class Site:
         argv = [*default, *(under or ("/bin/sh",)), str(wrapper)]
         return subprocess.run(argv, env=env, check=False, timeout=20).returncode
 
-    def told(self) -> StarterMessage:
+    def told(self) -> TransferMessage:
         """Return the one message that the wrapper left in the spool."""
         (message,) = self.spool.iterdir()
         return decode_in_place(message.read_bytes())
@@ -112,7 +117,7 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     own = (("MINE", "a\nb"), ("PATH", "/usr/bin:/bin:/x"), ("BASH_FUNC_f%%", "() { :; }"))
     site.run(
         shell,
-        start=JobStartMode.BINARY_NO_SHELL,
+        start=ShellStartMode.BINARY_NO_SHELL,
         arguments=("/usr/bin/env", "-0"),
         environment=own,
     )
@@ -140,19 +145,22 @@ def test_the_environment_is_what_execd_made_and_the_users(site: Site, shell: str
     [
         ({"script": SHOW, "arguments": ("a b", "", "*")}, "a b||*|{script}\n"),
         (
-            {"script": b"#!/bin/sh\n" + SHOW, "start": JobStartMode.UNIX, "arguments": ("x",)},
+            {"script": b"#!/bin/sh\n" + SHOW, "start": ShellStartMode.UNIX, "arguments": ("x",)},
             "x|{script}\n",
         ),
-        ({"script": SHOW, "start": JobStartMode.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
+        ({"script": SHOW, "start": ShellStartMode.STDIN, "arguments": ("a b",)}, "a b|/bin/sh\n"),
         (
             {
-                "start": JobStartMode.BINARY,
+                "start": ShellStartMode.BINARY,
                 "arguments": ("echo", "a  b", "", "$0", ";", "echo", "x"),
             },
             "a b  sh\nx\n",
         ),
-        ({"start": JobStartMode.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
-        ({"start": JobStartMode.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")}, "$0 *\n"),
+        ({"start": ShellStartMode.BINARY, "login": True, "arguments": ("echo $0",)}, "-sh\n"),
+        (
+            {"start": ShellStartMode.BINARY_NO_SHELL, "arguments": ("/bin/echo", "$0", "*")},
+            "$0 *\n",
+        ),
     ],
     ids=["posix", "unix", "stdin", "binary", "binary-login", "no-shell"],
 )
@@ -188,7 +196,7 @@ def test_the_wrappers_end_alone_tells_every_exit_status(tmp_path: Path, shell: s
     ends = {status: end_of_body(tmp_path, shell, status) for status in statuses}
 
     assert not {99, 100} & {end.exit_status for end in ends.values()}
-    told = {status: job_exit_status(end) for status, end in ends.items()}
+    told = {status: wrapper_exit_status(end) for status, end in ends.items()}
     assert told == {status: None if status in BY_SIGNAL else status for status in ends}
     assert {status: ends[status].signal for status in BY_SIGNAL} == BY_SIGNAL
 
@@ -234,7 +242,9 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     planted.mkdir(0o777)
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
-    ended = site.run(shell, own=home_id.home_id_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
+    ended = site.run(
+        shell, own=home_id.home_id_stand_ins_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+    )
 
     written = sorted(["12", "killed", "own", "times", *home_id.COMMANDS])
     assert (ended, sorted(site.out.read_text().split())) == (3, written)
@@ -279,7 +289,7 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
         ({"shell": "/no/shell"}, "can not find /no/shell on beta-n1"),
         (
             {
-                "start": JobStartMode.BINARY_NO_SHELL,
+                "start": ShellStartMode.BINARY_NO_SHELL,
                 "arguments": ("gone",),
                 "environment": (("PATH", "/x"),),
             },
@@ -287,7 +297,7 @@ def test_a_high_exit_status_is_no_signal(site: Site) -> None:
         ),
         (
             {
-                "start": JobStartMode.BINARY_NO_SHELL,
+                "start": ShellStartMode.BINARY_NO_SHELL,
                 "arguments": ("env",),
                 "environment": (("PATH", "/x"),),
             },
@@ -318,7 +328,10 @@ def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
 ) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
 
-    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (FailureCause.JOB, why)
+    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (
+        TransferFailureCause.JOB,
+        why,
+    )
 
 
 def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:
@@ -365,7 +378,7 @@ def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -
     ended = site.run(script=b"echo ran\n", stdout="/no/such/out")
 
     told = why_job_not_started(JobEnd(signal=-ended, host="n1"))
-    assert told == (FailureCause.JOB, "can not append to standard output on n1")
+    assert told == (TransferFailureCause.JOB, "can not append to standard output on n1")
 
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash"])
@@ -397,7 +410,7 @@ def test_a_login_shell_hands_on_what_execd_made(site: Site) -> None:
     home.mkdir()
     (home / ".profile").write_text("export OF_THE_PROFILE=1 PATH=/x:/usr/bin:/bin TMPDIR=/x\n")
     start = f'HOME={home} exec -a -sh /bin/sh "$0"'
-    site.run("bash", "-c", start, start=JobStartMode.BINARY_NO_SHELL, arguments=("/usr/bin/env",))
+    site.run("bash", "-c", start, start=ShellStartMode.BINARY_NO_SHELL, arguments=("/usr/bin/env",))
 
     seen = dict(line.split("=", 1) for line in site.out.read_text().splitlines() if "=" in line)
     assert ("OF_THE_PROFILE" in seen, seen["TMPDIR"]) == (False, str(site.tmpdir))

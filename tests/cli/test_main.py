@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from gridbridge.cli import main
 from gridbridge.config import policy_file
-from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.site.check import CheckReport, ShownCheckItem
+from gridbridge.site.check import CheckReport, CheckReportItem
 from gridbridge.site.cli import check_command, setup_command
 
 CONFIG = """[site]
@@ -145,7 +145,7 @@ def test_who_is_not_root_makes_no_balancer(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Useradd would only say that it can't lock a file, and to try later."""
-    edit = SetupEdit(verb=EditVerb.SHELL, value="false")
+    edit = SetupEdit(verb=SetupEditVerb.SHELL, value="false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
@@ -218,8 +218,8 @@ def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
     assert capsys.readouterr().err == "gridbridge: /nosuch: No such file or directory\n"
 
 
-def an_item(state: FindingState) -> ShownCheckItem:
-    return ShownCheckItem(
+def an_item(state: FindingSeverity) -> CheckReportItem:
+    return CheckReportItem(
         name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""
     )
 
@@ -228,7 +228,7 @@ def an_item(state: FindingState) -> ShownCheckItem:
 def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    report = CheckReport(items=(an_item(FindingState(state)),), worst=FindingState(state))
+    report = CheckReport(items=(an_item(FindingSeverity(state)),), worst=FindingSeverity(state))
     monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
@@ -237,7 +237,7 @@ def test_the_checks_exit_status_is_its_worst_item(
 def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = CheckReport(items=(an_item(FindingState.BROKEN),), worst=FindingState.BROKEN)
+    report = CheckReport(items=(an_item(FindingSeverity.BROKEN),), worst=FindingSeverity.BROKEN)
     monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     run(monkeypatch, "check")
@@ -271,7 +271,7 @@ def test_the_check_says_once_what_mends_several_items(
 def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    report = CheckReport(items=(an_item(FindingState.WARNING),), worst=FindingState.WARNING)
+    report = CheckReport(items=(an_item(FindingSeverity.WARNING),), worst=FindingSeverity.WARNING)
     monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     run(monkeypatch, "check", "--json")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.edit import drop_section, put_section
+from gridbridge.config.edit import drop_section, put_keys_in_section
 from gridbridge.errors import ConfigError
 
 SECTION = ("queue", "transfer-beta")
@@ -16,7 +16,7 @@ KEYS = f'{TITLE}cluster   =  "beta"\n  slots = 9  # a few\n'
 
 
 def edited(text: str, *lines: str) -> str:
-    return put_section(text.encode(), SECTION, list(lines)).decode()
+    return put_keys_in_section(text.encode(), SECTION, list(lines)).decode()
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["ours", "of another system"])

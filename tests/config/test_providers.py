@@ -5,11 +5,11 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import (
-    PoolSection,
+    MachineProviderSection,
+    NodePoolSection,
     PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
-    ProviderSection,
 )
 
 SITE = '[site]\ncluster = "alpha"\n'
@@ -39,20 +39,20 @@ def test_a_provider_of_each_kind_is_read() -> None:
     policy = policy_file.parse_configuration("FILE", text.encode())
 
     assert {
-        "rental": ProviderSection(program="/opt/rent"),
-        "cloud": ProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
-        "bmc": ProviderSection(
+        "rental": MachineProviderSection(program="/opt/rent"),
+        "cloud": MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
+        "bmc": MachineProviderSection(
             kind=ProviderKind.POWER, way=PowerSwitchMethod.WAKE, broadcast="10.0.0.255"
         ),
     } == policy.providers
-    assert {"a": PoolSection(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
+    assert {"a": NodePoolSection(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
     assert {"n1": PoweredHostSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
 
 
 def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
-    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == PoolSection(
+    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == NodePoolSection(
         provider="cloud"
     )
 

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import Table, select_subtable
-from gridbridge.config.sections import SectionGroup, SingleSection
+from gridbridge.config.mistakes import Table, subtable_or_empty
+from gridbridge.config.sections import SectionsOfOneName, UnnamedSection
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import config_key
@@ -28,11 +28,11 @@ class Squeeze:
 class Squeezing:
     """What such a capability's module of `config` has."""
 
-    GROUPS: tuple[SectionGroup, ...] = (SingleSection(name="squeeze", kind=Squeeze),)
+    GROUPS: tuple[SectionsOfOneName, ...] = (UnnamedSection(name="squeeze", kind=Squeeze),)
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find what its section can't say."""
-        if select_subtable(sections, "squeeze").get("margin") == 7:
+        if subtable_or_empty(sections, "squeeze").get("margin") == 7:
             yield "[squeeze] margin = 7: unlucky; another number"
 
 

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 
 from gridbridge.config import mistakes, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.cluster import MAX_PORT, ClaimKind, Cluster, ClusterKind, PushKind
-from gridbridge.model.elastic.balance_sections import ProviderSection, SqueezeSection
+from gridbridge.model.cluster import (
+    MAX_PORT,
+    Cluster,
+    ClusterKind,
+    JobEndPushKind,
+    RemoteJobClaimKind,
+)
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.settings import (
@@ -26,9 +32,9 @@ from gridbridge.model.settings import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
-    QueueDefaults,
+    DefaultRequestsOfQueue,
     RemoteAccountNames,
-    setting_of_key,
+    config_key_description,
 )
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import (
@@ -42,11 +48,11 @@ from gridbridge.model.transfer.transfer_sections import (
     THERE,
     BreakerSection,
     OarPropertyRelation,
-    PeRule,
+    PeMappingRule,
     PollerSection,
-    ProjectRule,
-    QueueRule,
-    ResourceRule,
+    ProjectMappingRule,
+    QueueMappingRule,
+    ResourceMappingRule,
     RetentionSection,
     TransferQueue,
 )
@@ -60,11 +66,11 @@ TITLES = {
     "[poller]": PollerSection,
     "[breaker]": BreakerSection,
     "[retention]": RetentionSection,
-    "[map.CLUSTER.resource.NAME]": ResourceRule,
-    "[map.CLUSTER.pe.NAME]": PeRule,
-    "[map.CLUSTER.project.NAME]": ProjectRule,
-    "[map.CLUSTER.queue.NAME]": QueueRule,
-    "[provider.NAME]": ProviderSection,
+    "[map.CLUSTER.resource.NAME]": ResourceMappingRule,
+    "[map.CLUSTER.pe.NAME]": PeMappingRule,
+    "[map.CLUSTER.project.NAME]": ProjectMappingRule,
+    "[map.CLUSTER.queue.NAME]": QueueMappingRule,
+    "[provider.NAME]": MachineProviderSection,
     "[squeeze]": SqueezeSection,
 }
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
@@ -92,7 +98,7 @@ TEXTS = {
 
 def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
     """Return every value that a key may have."""
-    known = setting_of_key(key)
+    known = config_key_description(key)
     if key.type is bool:
         return st.booleans()
     if key.type is int:
@@ -101,9 +107,9 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
-    if key.type is QueueDefaults:  # what every cluster has, an OAR server, too
+    if key.type is DefaultRequestsOfQueue:  # what every cluster has, an OAR server, too
         return st.builds(
-            QueueDefaults, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
+            DefaultRequestsOfQueue, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
         )
     if key.type is RemoteAccountNames:
         return st.builds(
@@ -139,8 +145,8 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
-    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceRule else {}
-    plain |= {"spread": ""} if rule is PeRule else {}  # of OAR alone
+    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceMappingRule else {}
+    plain |= {"spread": ""} if rule is PeMappingRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
 
@@ -149,16 +155,26 @@ POLLERS = sections_of(PollerSection).filter(lambda poller: poller.stale_s > poll
 PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
     **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
-    "push": st.sampled_from([PushKind.NONE, PushKind.QEVENT]),
+    "push": st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.QEVENT]),
     "folder": "",
 }
 USUAL = Cluster()
-HERE = sections_of(Cluster, **CELL, ssh="", users=RemoteAccountNames(), claim=ClaimKind.NONE)
+HERE = sections_of(
+    Cluster, **CELL, ssh="", users=RemoteAccountNames(), claim=RemoteJobClaimKind.NONE
+)
 SHARED = sections_of(
-    Cluster, **CELL, ssh="", users=RemoteAccountNames(), spool_shared=True, claim=ClaimKind.FILE
+    Cluster,
+    **CELL,
+    ssh="",
+    users=RemoteAccountNames(),
+    spool_shared=True,
+    claim=RemoteJobClaimKind.FILE,
 )
 BY_SSH = sections_of(
-    Cluster, **{**CELL, "push": PushKind.NONE}, spool_shared=False, claim=ClaimKind.NONE
+    Cluster,
+    **{**CELL, "push": JobEndPushKind.NONE},
+    spool_shared=False,
+    claim=RemoteJobClaimKind.NONE,
 )
 OF_OAR = sections_of(
     Cluster,
@@ -170,8 +186,8 @@ OF_OAR = sections_of(
     execd_port=0,
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
-    push=st.sampled_from([PushKind.NONE, PushKind.OAR]),
-    claim=ClaimKind.NONE,
+    push=st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.OAR]),
+    claim=RemoteJobClaimKind.NONE,
 )
 FOLDERS = sections_of(
     Cluster,
@@ -185,8 +201,8 @@ FOLDERS = sections_of(
     ssh="",
     users=RemoteAccountNames(),
     accounting="",
-    push=PushKind.NONE,
-    claim=ClaimKind.NONE,
+    push=JobEndPushKind.NONE,
+    claim=RemoteJobClaimKind.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}
@@ -219,7 +235,12 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
             "gamma": Cluster(kind=ClusterKind.OAR, ssh="far"),
         },
         queues={"transfer-gamma": queue},
-        maps={"gamma": {("pe", "mpi"): PeRule(spread="4"), ("pe", "x"): PeRule(spread="fill_up")}},
+        maps={
+            "gamma": {
+                ("pe", "mpi"): PeMappingRule(spread="4"),
+                ("pe", "x"): PeMappingRule(spread="fill_up"),
+            }
+        },
     )
 
     assert policy == read_again(policy)
@@ -270,13 +291,13 @@ def test_the_sample_fits_the_lab() -> None:
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
         campaigns={"beta": ClusterCampaignsSection()},
-        providers={"lab": ProviderSection(program="/opt/gridlab/power-node")},
+        providers={"lab": MachineProviderSection(program="/opt/gridlab/power-node")},
         maps={
             "beta": {
-                ("resource", "h_rt"): ResourceRule(),
-                ("pe", "smp"): PeRule(),
-                ("project", "*"): ProjectRule(),
-                ("queue", "all.q"): QueueRule(),
+                ("resource", "h_rt"): ResourceMappingRule(),
+                ("pe", "smp"): PeMappingRule(),
+                ("project", "*"): ProjectMappingRule(),
+                ("queue", "all.q"): QueueMappingRule(),
             }
         },
     )
@@ -297,8 +318,8 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
 def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> None:
     sample = SAMPLE.read_text()
     for key in fields(kind):
-        known = setting_of_key(key)
-        values = f"{mistakes.describe_allowed_values(key)}; {mistakes.describe_default(key)}"
+        known = config_key_description(key)
+        values = f"{mistakes.describe_allowed_values(key)}; {mistakes.describe_key_default(key)}"
         comment = f"\n# {known.meaning}\n# {values}\n"
 
         assert known.unit in mistakes.describe_allowed_values(key)

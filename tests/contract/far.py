@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.submission_result import SubmissionAnswer, SubmissionOutcome
+from gridbridge.batch.submission_result import SubmissionOutcome, SubmissionResult
 from gridbridge.model.job import JobEnd
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
@@ -179,12 +179,12 @@ class Far:
         assert answer.result == SubmissionOutcome.ACCEPTED, answer.reason
         return answer.remote_id
 
-    def answer(self, script: str | bytes, **options: object) -> SubmissionAnswer:
+    def answer(self, script: str | bytes, **options: object) -> SubmissionResult:
         """Submit a held job in the folder of the jobs, and return the answer."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
-        told: SubmissionAnswer = self.hot("submit_held_job", plain.but(**options))
+        told: SubmissionResult = self.hot("submit_held_job", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told

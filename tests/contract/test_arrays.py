@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
 from gridbridge.model.request import JobRequest
 from tests.contract.conftest import EMBEDDED
@@ -187,7 +187,7 @@ def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
     far.hot("delete_array", job)
     outcomes = {classify_job_end(end, 3600) for end in ends(far, job, 2).values()}
 
-    assert outcomes <= {TaskOutcome.CANCELLED, TaskOutcome.SIGNAL}
+    assert outcomes <= {TaskAttemptOutcome.CANCELLED, TaskAttemptOutcome.SIGNAL}
 
 
 def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
@@ -241,7 +241,7 @@ def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
     job = array(far, ["0"], run="sleep 100 #", request=JobRequest(hard=(("h_rt", "1"),)))
     release(far, job)
 
-    assert classify_job_end(ends(far, job, 1)[1], 1) is TaskOutcome.WALLTIME
+    assert classify_job_end(ends(far, job, 1)[1], 1) is TaskAttemptOutcome.WALLTIME
 
 
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
@@ -258,5 +258,5 @@ def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
     outcomes = [classify_job_end(one, 3600) for one in ends(far, job, far.slots + 2).values()]
 
     assert (end.exit_status, free_for_others) == (0, far.slots)
-    assert outcomes.count(TaskOutcome.PREEMPTED) == 2
-    assert outcomes.count(TaskOutcome.SUCCESS) == far.slots
+    assert outcomes.count(TaskAttemptOutcome.PREEMPTED) == 2
+    assert outcomes.count(TaskAttemptOutcome.SUCCESS) == far.slots

@@ -3,9 +3,13 @@
 import pytest
 
 from gridbridge.batch.submission_result import SubmissionOutcome
-from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, write_wrapper_script
+from gridbridge.batch.wrapper_script import (
+    ShellStartMode,
+    WrapperScriptValues,
+    write_wrapper_script,
+)
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.request import JobRequest
 from gridbridge.model.states import UNSEEN
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
@@ -241,18 +245,18 @@ def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
     assert (message.outcome, message.exit_status, message.host) == ("exit", "99", end.host)
 
 
-def told(far: Far) -> StarterMessage:
+def told(far: Far) -> TransferMessage:
     """Wait for the wrapper's message."""
     data = until(lambda: far.read("spool/w.*"), "the message")
     return decode_in_place(data.encode())
 
 
-def wrapped(far: Far, name: str) -> WrappedJob:
-    return WrappedJob(
+def wrapped(far: Far, name: str) -> WrapperScriptValues:
+    return WrapperScriptValues(
         transfer=name,
         spool=f"{far.reach.folder}/spool",
         name="12",
-        start=JobStartMode.POSIX,
+        start=ShellStartMode.POSIX,
         shell="/bin/sh",
         login=False,
         arguments=("a b",),

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.decisions.wrapper_end import why_job_not_started
-from gridbridge.model.states import JobFact
+from gridbridge.model.states import JobStateFact
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
 from tests.contract.waiting import until
@@ -56,9 +56,9 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
     assert idle.pending == 0
     assert (seen.pending, seen.free_slots) == (2, 0)
     assert words == [
-        JobFact.SUSPENDED,
-        *[JobFact.RUNNING] * (far.slots - 1),
-        *[JobFact.WAITING] * 2,
+        JobStateFact.SUSPENDED,
+        *[JobStateFact.RUNNING] * (far.slots - 1),
+        *[JobStateFact.WAITING] * 2,
     ]
     assert seen.jobs[int(held)][0].state.is_held
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.outdated_services import find_unchangeable_settings
+from gridbridge.decisions.site.outdated_services import find_unreloadable_changes
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import RemoteAccountNames
@@ -34,7 +34,7 @@ EMBEDDED = Cluster(kind=ClusterKind.EMBEDDED, folder="/alpha")
 def test_all_but_what_a_site_is_may_change(changes: dict[str, object]) -> None:
     after = replace(POLICY, **changes)  # type: ignore[arg-type]  # of the table above
 
-    assert find_unchangeable_settings(POLICY, after) == ()
+    assert find_unreloadable_changes(POLICY, after) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_all_but_what_a_site_is_may_change(changes: dict[str, object]) -> None:
 def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: str) -> None:
     after = replace(POLICY, **changes)  # type: ignore[arg-type]  # of the table above
 
-    (problem,) = find_unchangeable_settings(POLICY, after, "FILE")
+    (problem,) = find_unreloadable_changes(POLICY, after, "FILE")
 
     anew = "only a new service takes that: end the poller when nothing is away"
     assert problem == f"FILE: {told}; {anew}"
@@ -78,14 +78,14 @@ def test_the_account_of_who_has_a_job_away_stays() -> None:
     before, after = by_ssh(alice="al", bob="bo"), by_ssh(alice="bo", bob="al", carol="ca")
     away = [("alice", "delta", "q"), ("alice", "delta", "r"), ("carol", "alpha", "q")]
 
-    (problem,) = find_unchangeable_settings(before, after, "FILE", away)
+    (problem,) = find_unreloadable_changes(before, after, "FILE", away)
 
     assert problem == (
         'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
         " put that back, and change it when none is away"
     )
     assert (
-        find_unchangeable_settings(
+        find_unreloadable_changes(
             before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]
         )
         == ()
@@ -97,14 +97,14 @@ def test_a_queue_leads_where_its_jobs_are() -> None:
     after = replace(POLICY, queues={"transfer-beta": queue})
     away = [("alice", "beta", "transfer-beta"), ("bob", "beta", "transfer-beta")]
 
-    (problem,) = find_unchangeable_settings(POLICY, after, "FILE", away)
+    (problem,) = find_unreloadable_changes(POLICY, after, "FILE", away)
 
     assert problem == (
         'FILE: [queue.transfer-beta] cluster = "delta": jobs of this queue are at "beta";'
         ' put that back, and make another queue for "delta"'
     )
     assert (
-        find_unchangeable_settings(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")])
+        find_unreloadable_changes(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")])
         == ()
     )
-    assert find_unchangeable_settings(POLICY, POLICY, "FILE", away) == ()
+    assert find_unreloadable_changes(POLICY, POLICY, "FILE", away) == ()

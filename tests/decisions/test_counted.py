@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan
+from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def ended(task: int, outcome: TaskOutcome) -> TaskAttempt:
+def ended(task: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
     """Return an attempt that has ended."""
     return TaskAttempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
 
@@ -30,13 +30,15 @@ def ended(task: int, outcome: TaskOutcome) -> TaskAttempt:
     ],
 )
 def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
-    lost = tuple(ended(task, TaskOutcome.SITE_FAULT) for task in range(tasks))
-    copies = tuple(ended(task, TaskOutcome.COPY) for task in range(tasks))
+    lost = tuple(ended(task, TaskAttemptOutcome.SITE_FAULT) for task in range(tasks))
+    copies = tuple(ended(task, TaskAttemptOutcome.COPY) for task in range(tasks))
     again = tuple(
         TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost
     )
 
-    assert describe_cycle_plan(CampaignCyclePlan(ended=(*lost, *copies), again=again)) == told
+    assert (
+        describe_campaign_cycle_plan(CampaignCyclePlan(ended=(*lost, *copies), again=again)) == told
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ import pytest
 
 from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
 from gridbridge.model.request import JobRequest
-from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.snapshot import QueueInstanceStatus
 from gridbridge.model.vocabulary import LocalOnlyQueues
 
 AWAY = "transfer-alpha"
 YIELDS = "gb-be1"
 
 
-def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
-    return QueueStatus(
+def queue(name: str, remote: str = "", host: str = "n1") -> QueueInstanceStatus:
+    return QueueInstanceStatus(
         name=f"{name}@{host}",
         slots_used=0,
         slots_reserved=0,
@@ -51,7 +51,7 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
     ],
 )
 def test_a_job_is_kept_from_queues_that_send_it_on(
-    queues: list[QueueStatus], expected: LocalOnlyQueues | str | None
+    queues: list[QueueInstanceStatus], expected: LocalOnlyQueues | str | None
 ) -> None:
     if isinstance(expected, str):
         expected = LocalOnlyQueues(queues=expected, all_say="yes")

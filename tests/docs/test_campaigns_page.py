@@ -8,15 +8,15 @@ from pathlib import Path
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.decisions.campaigns.admission_decision import apply_admission_rules
 from gridbridge.model.campaigns.admission import CampaignCandidate
-from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_tasks import DROPPED, OUTCOME_WORDS, SENT, WAITING
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
 SERVICE = (ROOT / "docs/how-to/campaign-service.md").read_text()
 REFERENCE = (ROOT / "docs/reference/campaigns.md").read_text()
-WISH = AtCluster(exec_file="run", is_besteffort=False)
+WISH = JdlClusterSettings(exec_file="run", is_besteffort=False)
 BROUGHT = CampaignCandidate(
     user="alice", groups=frozenset(), tasks=9, jdl=Jdl(name="n", clusters={"beta": WISH})
 )
@@ -39,7 +39,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
 
 def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
     """Scripts read them; what the page calls such a word is one."""
-    words = {OUTCOME_WORDS.get(outcome, outcome.value) for outcome in TaskOutcome}
+    words = {OUTCOME_WORDS.get(outcome, outcome.value) for outcome in TaskAttemptOutcome}
     ends = REFERENCE.partition("\n## How a task ends\n")[2].partition("\n## ")[0]
     table, _, below = ends.strip().partition("\n\n")
     shown = {row.split("|")[2].strip(" `") for row in table.splitlines()[2:]}

@@ -3,7 +3,7 @@
 import re
 
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, SingleSection
+from gridbridge.config.sections import NamedSections, UnnamedSection
 from gridbridge.model.transfer.transfer_sections import KINDS
 from tests.docs.console import ROOT
 
@@ -14,7 +14,9 @@ CHAPTER = re.compile(r"^## `\[(.+)\]`$((?:\n(?!## ).*)*)", re.MULTILINE)
 def test_each_section_has_a_chapter_with_its_keys_and_no_other_has() -> None:
     """The keys themselves are written by docs/keys.py."""
     plain = [
-        group.title for group in GROUPS.values() if isinstance(group, SingleSection | NamedSections)
+        group.title
+        for group in GROUPS.values()
+        if isinstance(group, UnnamedSection | NamedSections)
     ]
     titles = [*plain, *(f"[map.CLUSTER.{kind}.NAME]" for kind in KINDS)]
     chapters = {f"[{title}]": text for title, text in CHAPTER.findall(PAGE)}

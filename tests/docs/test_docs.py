@@ -18,7 +18,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import HOME
-from gridbridge.model.settings import ConfigKeySetting
+from gridbridge.model.settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
@@ -199,7 +199,9 @@ def test_systemd_ends_a_poller_that_gives_no_sign_of_life() -> None:
 
 
 def _longest_call_s() -> float:
-    told: ConfigKeySetting = Cluster.__dataclass_fields__["command_timeout_s"].metadata["setting"]
+    told: ConfigKeyDescription = Cluster.__dataclass_fields__["command_timeout_s"].metadata[
+        "setting"
+    ]
     return max(told.high, PATIENCE_S)
 
 

@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer.balance_preview import (
 )
 from gridbridge.elastic.balancer.balance_service import (
     BalancerRunOptions,
-    require_actionable_options,
+    require_balancer_can_act,
 )
 from gridbridge.elastic.cli.plan_command import plan
 from gridbridge.model.policy import Policy
@@ -40,7 +40,7 @@ def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
     shown = HOW_TO.partition("## Set it up")[2].partition("```toml\n")[2].partition("```")[0]
     policy = configured(textwrap.dedent(shown))
 
-    require_actionable_options(
+    require_balancer_can_act(
         BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
     )
     assert policy.pools["usual"].provider in policy.providers

@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.config import mistakes as words
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.settings import setting_of_key
+from gridbridge.config.sections import NamedSections, UnnamedSection
+from gridbridge.model.settings import config_key_description
 from gridbridge.model.transfer.transfer_sections import KINDS
 from tests.docs.console import ROOT
 
@@ -66,12 +66,12 @@ def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(
     for written, shown in ((r"\\\(dq", '"'), (r"\\\(aq", "'"), (r"\\f[BIP]|\\", "")):
         text = re.sub(written, shown, text)
     plain = [
-        group.kind for group in GROUPS.values() if isinstance(group, SingleSection | NamedSections)
+        group.kind for group in GROUPS.values() if isinstance(group, UnnamedSection | NamedSections)
     ]
     keys = [key for kind in (*plain, *(kind for kind, _ in KINDS.values())) for key in fields(kind)]
     entries = [
-        f"{key.name}\n{setting_of_key(key).meaning}. {words.describe_allowed_values(key)};"
-        f" {words.describe_default(key)}\n"
+        f"{key.name}\n{config_key_description(key).meaning}. {words.describe_allowed_values(key)};"
+        f" {words.describe_key_default(key)}\n"
         for key in keys
     ]
 

@@ -22,23 +22,23 @@ from typing import Any, NamedTuple
 import gridbridge
 from gridbridge.batch import root_helpers
 from gridbridge.campaigns.nikita.nikita import NikitaDaemon
-from gridbridge.campaigns.runner.campaign_runner import CampaignRunner
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
 from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_register
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.attempt_numbers import STEPS
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerVerb
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database import StateFile
@@ -165,9 +165,9 @@ def call(argv: tuple[str, ...], env: Any, patience_s: float, *_: Any) -> Complet
     return CompletedProgram(argv, status, out.read_bytes(), err.read_bytes())
 
 
-def runner(forgotten_s: float = 60.0) -> CampaignRunner:
+def runner(forgotten_s: float = 60.0) -> CampaignRunnerCycle:
     """Return a runner that waits for nothing; a task without a trace may be forgotten soon."""
-    return CampaignRunner(_impatient(forgotten_s), Clock())
+    return CampaignRunnerCycle(_impatient(forgotten_s), Clock())
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
@@ -222,29 +222,29 @@ def is_wound_up(campaigns: CampaignRows) -> bool:
 
 def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
-    clusters = {name: AtCluster(exec_file="run") for name in CELLS}
+    clusters = {name: JdlClusterSettings(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
     data = campaign_files.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
-    hers(f"new.{campaign_files.write_campaign_file(data)}")
+    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
 
 
 def whole() -> None:
     """Bring it with a prologue and an epilogue at each cell, and its last tasks as a part."""
-    wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
+    wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
     data = campaign_files.encode_campaign_file(jdl, parameters[:-ADDED])
-    hers(f"new.{campaign_files.write_campaign_file(data)}")
+    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
     runner().take_in()
     data = campaign_files.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
-    hers(f"new.{campaign_files.write_campaign_file(data)}")
+    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
 
 
 def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -275,7 +275,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -300,9 +300,7 @@ def rebalancer() -> TaskRebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return TaskRebalancer(
-        policy, Clock(), RebalanceQuestion(what=RebalanceRequest.HOST, name="beta")
-    )
+    return TaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
 
 
 def moving() -> None:
@@ -333,7 +331,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:
@@ -419,8 +417,8 @@ def copied_once() -> list[str]:
     sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
     return [
         *found,
-        *check("the task", [one.outcome for one in shown], [TaskOutcome.SUCCESS]),
-        *check("its other attempts", beside, [[TaskOutcome.COPY]]),
+        *check("the task", [one.outcome for one in shown], [TaskAttemptOutcome.SUCCESS]),
+        *check("its other attempts", beside, [[TaskAttemptOutcome.COPY]]),
         *check("the ledger's copies", len(sent), 1),
     ]
 
@@ -447,7 +445,7 @@ def wiped_once() -> list[str]:
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
     database = StateFile.open(STATE)
-    marked = sum(len(places) for places in CancellationMarkRows(database).all().values())
+    marked = sum(len(places) for places in TaskDeletionMarkRows(database).all().values())
     database.close()
     _let_start()
     return [

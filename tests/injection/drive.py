@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from gridbridge.batch import root_helpers
 from gridbridge.model.message import (
-    DesiredJobState,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
-    encode_message,
+    encode_transfer_message,
 )
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
@@ -42,7 +42,7 @@ from tests.injection.killing import ANSWER
 from tests.injection.sandbox import NAME
 
 STATE = f"sqlite:///{HOME}/state.db"
-VERDICT = StarterMessage(
+VERDICT = TransferMessage(
     transfer=NAME, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="7"
 )
 LIMIT_S = 10.0
@@ -111,9 +111,9 @@ def end(**values: str) -> Callable[[], None]:
 
     def act() -> None:
         killing.run(step)
-        path = published_values.verdict_path(NAME, os.getuid())
+        path = published_values.transfer_verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        files.replace_file(path, encode_message(VERDICT.but(**values)))
+        files.replace_file_atomically(path, encode_transfer_message(VERDICT.but(**values)))
 
     return act
 
@@ -150,7 +150,7 @@ def is_over(service: TransferService) -> bool:
 
 def has_verdict(service: TransferService) -> bool:
     """Say whether the starter can see its verdict."""
-    return os.path.exists(published_values.verdict_path(NAME, os.getuid()))
+    return os.path.exists(published_values.transfer_verdict_path(NAME, os.getuid()))
 
 
 def claimed() -> None:
@@ -180,7 +180,7 @@ def die() -> None:
 def finish() -> None:
     """Submit a job, and have it end there."""
     killing.run(step)
-    spool.send_spool_message(VERDICT.but(kind=MessageKind.ENDED, at="1767225600"))
+    spool.send_spool_message(VERDICT.but(kind=TransferMessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:
@@ -220,7 +220,9 @@ def ends(answer: str, at_home: str = "ar") -> Callable[[], list[str]]:
         found = shell()
         return [
             *check("the answer", found, answer),
-            *check("closed", {m.kind for m in sandbox.messages()} >= {MessageKind.CLOSED}, True),
+            *check(
+                "closed", {m.kind for m in sandbox.messages()} >= {TransferMessageKind.CLOSED}, True
+            ),
             *check("the task here", sandbox.job("alpha", "7"), ("sleep", at_home)),
         ]
 
@@ -242,8 +244,8 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
     def look() -> list[str]:
         killing.run(step)
-        files.remove_file(published_values.verdict_path(NAME, os.getuid()))
-        told = {m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT}
+        files.remove_file(published_values.transfer_verdict_path(NAME, os.getuid()))
+        told = {m.desired for m in sandbox.messages() if m.kind == TransferMessageKind.INTENT}
         return [*waits(state)(), *check("the service knows", told, {desired})]
 
     return look
@@ -256,12 +258,14 @@ def is_dead(name: str = "") -> Callable[[], list[str]]:
         if name:
             killing.run(method(name))
         answer = shell()
-        told = [m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT]
+        told = [m.desired for m in sandbox.messages() if m.kind == TransferMessageKind.INTENT]
         return [
             *check("the answer", answer, "signal 9"),
             *check("what is at beta", sandbox.jobs("beta"), []),
             # A killed epilog is not run again: the service finds that the starter is gone.
-            *check("the service knows", DesiredJobState.DEAD in told or name == "epilog", True),
+            *check(
+                "the service knows", DesiredLocalJobState.DEAD in told or name == "epilog", True
+            ),
         ]
 
     return look
@@ -338,11 +342,11 @@ def nothing() -> None:
 
 SCENARIOS = {
     "submit": Scenario(nothing, step, waits()),
-    "follow-suspend": Scenario(ask(DesiredJobState.SUSPENDED), step, waits("hs")),
+    "follow-suspend": Scenario(ask(DesiredLocalJobState.SUSPENDED), step, waits("hs")),
     "follow-agree": Scenario(
-        see(DesiredJobState.SUSPENDED), step, agrees(DesiredJobState.SUSPENDED, "hs")
+        see(DesiredLocalJobState.SUSPENDED), step, agrees(DesiredLocalJobState.SUSPENDED, "hs")
     ),
-    "follow-dead": Scenario(ask(DesiredJobState.DEAD), step, is_dead()),
+    "follow-dead": Scenario(ask(DesiredLocalJobState.DEAD), step, is_dead()),
     "finish": Scenario(end(), step, ends("exit 7")),
     "finish-requeue": Scenario(end(outcome=TransferOutcome.REQUEUE), step, ends("exit 99", "r")),
     "finish-error": Scenario(

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from gridbridge.model import message
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.route import TransferRoute, encode_route
 from gridbridge.model.transfer import claim
@@ -91,7 +91,9 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    files.replace_file(published_values.route_path(QUEUE), encode_route(a_route()))
+    files.replace_file_atomically(
+        published_values.published_route_path(QUEUE), encode_route(a_route())
+    )
 
 
 def _make_cell(folder: Path) -> None:
@@ -157,7 +159,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    files.replace_file(published_values.route_path(QUEUE), encode_route(route))
+    files.replace_file_atomically(published_values.published_route_path(QUEUE), encode_route(route))
 
 
 def claims() -> list[str]:
@@ -167,7 +169,7 @@ def claims() -> list[str]:
     return [claim.HOME if path.is_symlink() else claim.JOB for path in made]
 
 
-def messages() -> list[StarterMessage]:
+def messages() -> list[TransferMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
-    return [message.decode_message(Path(SPOOL, name).read_bytes()) for name in names]
+    return [message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, encode_message
+from gridbridge.model.message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
+    encode_transfer_message,
+)
 from gridbridge.transfer.starter import control_methods
-from gridbridge.transfer.starter.starter import do_due_step, end_without_notes_folder
+from gridbridge.transfer.starter.starter import end_without_notes_folder, run_next_starter_step
 from gridbridge.transfer.starter.step_answers import ROOM_S
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -47,7 +52,7 @@ def make_room(place: Place) -> None:
 def step(place: Place) -> str:
     """Take a step as its program does."""
     task = place.task()
-    return end_without_notes_folder(task) or do_due_step(task, "", ("true",))
+    return end_without_notes_folder(task) or run_next_starter_step(task, "", ("true",))
 
 
 def error_of(place: Place) -> str:
@@ -119,15 +124,19 @@ def test_a_job_ends_once_tmpdir_has_room(small: Place, outcome: dict[str, str]) 
     fill(small)
     status, answer = finish(small), step(small)
     notes = os.listdir(small.folder / "tmp/.gridbridge")
-    told = {one.reason for one in small.sent(MessageKind.RECORD) if one.cause == FailureCause.HERE}
+    told = {
+        one.reason
+        for one in small.sent(TransferMessageKind.RECORD)
+        if one.cause == TransferFailureCause.HERE
+    }
     make_room(small)
 
     assert (status, answer.split()[:2]) == (LEFT_TO_PYTHON, ["again", "10"])
     assert [name for name in notes if "closed" in name or name.startswith(".")] == []
     assert [NO_ROOM in reason for reason in told] == [True]
-    assert small.sent(MessageKind.CLOSED) == []
+    assert small.sent(TransferMessageKind.CLOSED) == []
     assert step(small) == f"exit {outcome.get('exit_status', '99')}"
-    assert len(small.sent(MessageKind.CLOSED)) == 1
+    assert len(small.sent(TransferMessageKind.CLOSED)) == 1
 
 
 @pytest.mark.root
@@ -137,7 +146,7 @@ def test_a_deletion_is_noted_in_a_full_tmpdir(small: Place) -> None:
     step(small)
     small.home(letters="dr")
     fill(small)
-    control_methods.terminate_transfer(small.task())
+    control_methods.terminate_local_job(small.task())
 
     assert step(small) == "signal 9"
     assert (len(small.calls("beta qdel")), small.away()) == (1, None)
@@ -152,7 +161,7 @@ def test_an_empty_or_cut_note_of_the_end_counts_as_none(place: Place, content: b
     place.decide(outcome="exit", exit_status="7")
 
     assert step(place) == "exit 7"
-    [end] = place.sent(MessageKind.CLOSED)
+    [end] = place.sent(TransferMessageKind.CLOSED)
     assert (end.outcome, end.exit_status) == ("exit", "7")
 
 
@@ -173,7 +182,9 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
 
 def test_an_end_is_read_as_it_was_written(place: Place) -> None:
     step(place)
-    end = StarterMessage(kind=MessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
-    (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_message(end))
+    end = TransferMessage(
+        kind=TransferMessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9"
+    )
+    (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_transfer_message(end))
 
     assert end == place.task().closed()

@@ -241,4 +241,4 @@ def is_known(grid: Grid, kind: str, word: str, cluster: str = "beta") -> bool:
     """Say whether a cluster has told of a resource, say, or a project: starters know it."""
     path = f"/var/lib/gridbridge/published/vocabularies/{cluster}"
     told = grid.on("alpha-master", "cat", path).out
-    return word in getattr(vocabulary.decode_vocabulary(told.encode()), kind)
+    return word in getattr(vocabulary.decode_offered_names(told.encode()), kind)

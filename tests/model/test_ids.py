@@ -3,14 +3,14 @@
 import pytest
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import TransferId, is_transfer_name, parse_transfer
+from gridbridge.model.ids import TransferId, is_transfer_name, parse_transfer_name
 
 
 def test_a_name_is_read_as_it_was_written() -> None:
     transfer = TransferId("alpha-2", 12, 3, 1)
 
     assert str(transfer) == "gb.alpha-2.12.3.1"
-    assert parse_transfer(str(transfer)) == transfer
+    assert parse_transfer_name(str(transfer)) == transfer
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,6 @@ def test_the_local_job_is_named_as_grid_engine_takes_it(task: int, expected: str
 )
 def test_any_other_name_is_refused(name: str) -> None:
     with pytest.raises(ParseError):
-        parse_transfer(name)
+        parse_transfer_name(name)
 
     assert not is_transfer_name(name)

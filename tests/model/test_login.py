@@ -8,7 +8,7 @@ from gridbridge.model.route import (
     TransferRoute,
     decode_route,
     encode_route,
-    ssh_login,
+    parse_ssh_login_address,
 )
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
@@ -45,7 +45,7 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
 
 
 def test_no_place_is_no_login() -> None:
-    assert ssh_login("", "alice") is None
+    assert parse_ssh_login_address("", "alice") is None
     assert remote_cluster_from_section({}, "beta", "alice").login is None
 
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from gridbridge.errors import ParseError
 from gridbridge.model.message import (
     MAX_BYTES,
-    MessageKind,
-    StarterMessage,
-    decode_message,
-    encode_message,
+    TransferMessage,
+    TransferMessageKind,
+    decode_transfer_message,
+    encode_transfer_message,
 )
 
 # What os.environ and decoded file names hold: any text, bytes that are not UTF-8 as surrogates.
@@ -19,15 +19,20 @@ ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogate
 
 @given(ANY_TEXT, ANY_TEXT)
 def test_a_message_survives_the_disk(reason: str, host: str) -> None:
-    message = StarterMessage(kind=MessageKind.ENDED, reason=reason, host=host)
+    message = TransferMessage(kind=TransferMessageKind.ENDED, reason=reason, host=host)
 
-    assert decode_message(encode_message(message)) == message
+    assert decode_transfer_message(encode_transfer_message(message)) == message
 
 
 def test_a_message_is_plain_lines_that_sh_can_write() -> None:
-    message = StarterMessage(kind=MessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
+    message = TransferMessage(
+        kind=TransferMessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit"
+    )
 
-    assert encode_message(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
+    assert (
+        encode_transfer_message(message)
+        == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,13 +51,13 @@ def test_a_message_is_plain_lines_that_sh_can_write() -> None:
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
-        decode_message(data)
+        decode_transfer_message(data)
 
 
 def test_a_changed_copy_leaves_the_original_alone() -> None:
-    message = StarterMessage(kind=MessageKind.RECORD, phase="held")
+    message = TransferMessage(kind=TransferMessageKind.RECORD, phase="held")
 
-    assert message.but(phase="released") == StarterMessage(
-        kind=MessageKind.RECORD, phase="released"
+    assert message.but(phase="released") == TransferMessage(
+        kind=TransferMessageKind.RECORD, phase="released"
     )
     assert message.phase == "held"

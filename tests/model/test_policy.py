@@ -12,8 +12,8 @@ from gridbridge.model.settings import (
     ACCOUNT,
     OBJECT_NAME,
     STATE_URL,
-    TextFormat,
-    setting_of_key,
+    ConfigTextFormat,
+    config_key_description,
 )
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import (
@@ -42,7 +42,7 @@ ALPHA = Cluster(qmaster_port=6444, execd_port=6445)
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
-    meaning = setting_of_key(key).meaning
+    meaning = config_key_description(key).meaning
 
     assert meaning
     assert meaning.isprintable()
@@ -51,7 +51,7 @@ def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
-    known = setting_of_key(key)
+    known = config_key_description(key)
     if key.default is MISSING or known.inherits:
         return
 
@@ -67,7 +67,7 @@ def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
     keys = [key for param in KEYS for key in param.values if key.name.endswith(ending)]
     timed = [key for key in keys if ending != "_s" or not key.name.endswith("_per_s")]
 
-    assert {unit} == {setting_of_key(key).unit for key in timed}
+    assert {unit} == {config_key_description(key).unit for key in timed}
 
 
 def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
@@ -104,6 +104,8 @@ def test_the_local_cluster_is_the_site_s() -> None:
     ],
     ids=["path", "account", "object name", "state"],
 )
-def test_a_text_has_to_have_its_form(form: TextFormat, good: list[str], bad: list[str]) -> None:
+def test_a_text_has_to_have_its_form(
+    form: ConfigTextFormat, good: list[str], bad: list[str]
+) -> None:
     assert [True] * len(good) == [bool(form.holds(text)) for text in good]
     assert [False] * len(bad) == [bool(form.holds(text)) for text in bad]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.request import is_home_place, resource_long_name
+from gridbridge.model.request import is_home_only_resource, resource_long_name
 
 
 @pytest.mark.parametrize(
@@ -15,5 +15,5 @@ def test_a_shortcut_stands_for_a_resource(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("name", ["h", "q", "hostname", "qname", "remote", "gb_beta_up"])
 def test_a_place_at_home_is_one_by_its_shortcut_too(name: str) -> None:
-    assert is_home_place(name)
-    assert not is_home_place("mf")
+    assert is_home_only_resource(name)
+    assert not is_home_only_resource("mf")

@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from tests.states import job_state, queue_state
 from tests.steps import steps
 
 
-def make_queue(letters: str = "", used: int = 1, takes_batch: bool = True) -> QueueStatus:
-    return QueueStatus(
+def make_queue(letters: str = "", used: int = 1, takes_batch: bool = True) -> QueueInstanceStatus:
+    return QueueInstanceStatus(
         name="all.q@n1",
         slots_used=used,
         slots_reserved=1,
@@ -20,11 +20,11 @@ def make_queue(letters: str = "", used: int = 1, takes_batch: bool = True) -> Qu
     )
 
 
-def make_job(job_id: int, letters: str, *tasks: range) -> JobStatus:
-    return JobStatus(job_id=job_id, tasks=tasks, name="x", owner="alice", state=job_state(letters))
+def make_job(job_id: int, letters: str, *tasks: range) -> JobListRow:
+    return JobListRow(job_id=job_id, tasks=tasks, name="x", owner="alice", state=job_state(letters))
 
 
-def make_snapshot(*rows: JobStatus) -> ClusterSnapshot:
+def make_snapshot(*rows: JobListRow) -> ClusterSnapshot:
     jobs = {row.job_id: tuple(r for r in rows if r.job_id == row.job_id) for row in rows}
     return ClusterSnapshot(
         cluster="beta",
@@ -72,7 +72,7 @@ def find_all(count: int) -> int:
     running = [make_job(7, "r", range(n, n + 1)) for n in range(1, count + 1)]
     waiting = make_job(7, "qw", range(count + 1, count + 9))
     snapshot = make_snapshot(*running, waiting)
-    found: list[JobStatus | None] = []
+    found: list[JobListRow | None] = []
     took = steps(lambda: found.extend(snapshot.find(7, row.task) for row in running))
 
     assert all(one is row for one, row in zip(found, running, strict=True))

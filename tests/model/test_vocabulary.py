@@ -8,25 +8,25 @@ from gridbridge.errors import ParseError
 from gridbridge.model.vocabulary import (
     ANY,
     NO_RULE,
-    ClusterVocabulary,
-    decode_vocabulary,
-    encode_vocabulary,
+    NamesOfferedByCluster,
+    decode_offered_names,
+    encode_offered_names,
 )
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 
 
-@given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in ClusterVocabulary.KINDS}))
+@given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in NamesOfferedByCluster.KINDS}))
 def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> None:
-    assert decode_vocabulary(encode_vocabulary(ClusterVocabulary(**names))) == ClusterVocabulary(
-        **names
-    )
+    assert decode_offered_names(
+        encode_offered_names(NamesOfferedByCluster(**names))
+    ) == NamesOfferedByCluster(**names)
 
 
 @pytest.mark.parametrize("data", [b"colour=red\n", b"pe=smp", b"pe\n", b"pe=a\npe=b\n"])
 def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
-        decode_vocabulary(data)
+        decode_offered_names(data)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_an_environment_is_chosen_by_how_it_places_slots(
     rules: set[str], nodes: int, each: int, expected: str
 ) -> None:
     """All on one host, or the same number on each of several; wherever they are free by any."""
-    assert ClusterVocabulary(rule=frozenset(rules)).environment(nodes, each) == expected
+    assert NamesOfferedByCluster(rule=frozenset(rules)).environment(nodes, each) == expected
 
 
 def test_what_an_earlier_version_published_tells_no_rules() -> None:
-    assert decode_vocabulary(b"pe=smp\n").environment(1, 4) == ANY
-    none = ClusterVocabulary(rule=frozenset({NO_RULE}))
-    assert decode_vocabulary(encode_vocabulary(none)).environment(1, 4) == ""
+    assert decode_offered_names(b"pe=smp\n").environment(1, 4) == ANY
+    none = NamesOfferedByCluster(rule=frozenset({NO_RULE}))
+    assert decode_offered_names(encode_offered_names(none)).environment(1, 4) == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import UntrustedFile
+from gridbridge.errors import FileWritableByOthers
 from gridbridge.privileged import as_root
 from gridbridge.privileged.as_root import BEGIN, END, NameLookupFailed, RootRefusal
 
@@ -304,7 +304,7 @@ def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path:
         as_root.perform_root_act((verb, "alpha-n7"), str(hosts), str(settings))
     assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
     program.chmod(0o777)
-    with pytest.raises(UntrustedFile):
+    with pytest.raises(FileWritableByOthers):
         as_root.perform_root_act(("export", "alpha-n7"), str(hosts), str(settings))
 
 
@@ -343,7 +343,7 @@ def test_only_its_own_words_about_one_node_of_oars_are_obeyed(
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")
     with pytest.raises(as_root.RootRefusal):
-        as_root.act_on_oar_node(words, str(conf))
+        as_root.set_or_tag_oar_node_as_root(words, str(conf))
 
 
 def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
     conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
     for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):
         with pytest.raises(as_root.RootRefusal, match="OAR itself halts and wakes nodes"):
-            as_root.act_on_oar_node(words, str(conf))
+            as_root.set_or_tag_oar_node_as_root(words, str(conf))
     conf.write_text('ENERGY_SAVING_INTERNAL="no"\n')
 
-    as_root.act_on_oar_node(("owns",), str(conf))
+    as_root.set_or_tag_oar_node_as_root(("owns",), str(conf))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.privileged.owner_acts import notify_owner
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
@@ -35,7 +35,7 @@ def test_a_word_becomes_a_line(word: str, line: str) -> None:
     ],
 )
 def test_the_service_says_nothing_in_words_of_its_own(word: str) -> None:
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         notify_owner._line(word)
 
 
@@ -48,7 +48,10 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
     (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
 
-    assert notify_owner.read_owner_notification("tell.ab12") == ("/home/alice/told", os.getuid())
+    assert notify_owner.read_notification_request_file("tell.ab12") == (
+        "/home/alice/told",
+        os.getuid(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,21 +78,21 @@ def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
 def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
-    with pytest.raises(OwnerRefusal):
-        notify_owner.read_owner_notification(name)
+    with pytest.raises(AsUserRequestRefusal):
+        notify_owner.read_notification_request_file(name)
 
 
 @pytest.mark.parametrize("name", ["tell.../../etc/passwd", "tell.", "../tell.ab", "tell.none"])
 def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     del folder
 
-    with pytest.raises(OwnerRefusal):
-        notify_owner.read_owner_notification(name)
+    with pytest.raises(AsUserRequestRefusal):
+        notify_owner.read_notification_request_file(name)
 
 
 def test_a_link_is_not_followed(folder: Path) -> None:
     (folder / "real").write_text(json.dumps(PROGRAM))
     (folder / "tell.ab").symlink_to(folder / "real")
 
-    with pytest.raises(OwnerRefusal):
-        notify_owner.read_owner_notification("tell.ab")
+    with pytest.raises(AsUserRequestRefusal):
+        notify_owner.read_notification_request_file("tell.ab")

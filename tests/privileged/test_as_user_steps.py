@@ -17,9 +17,9 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import GridEngineCell, OarServer
 from gridbridge.privileged.arrays import campaign_content
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
+from gridbridge.privileged.owner import AsUserRequestRefusal
 
 AT: dict[str, Any] = {
     "exec_file": "run",
@@ -52,8 +52,8 @@ def read(
         is_of_copies=is_of_copies,
     )
     with RootLedger(12, str(folder / "ledger")) as ledger:
-        found = VerifiedTasks(
-            cast("ArrayOrder", order), VerifiedCampaignFiles(12, str(folder)), ledger
+        found = VerifiedArrayTasks(
+            cast("AsUserArrayArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger
         )
         return tuple(
             found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)
@@ -111,7 +111,7 @@ def test_slots_that_are_not_the_same_on_each_node_are_refused(
     tmp_path: Path, nodes: object
 ) -> None:
     """No JDL asks for that, but the file may be any program's."""
-    with pytest.raises(OwnerRefusal, match="nodes"):
+    with pytest.raises(AsUserRequestRefusal, match="nodes"):
         read(tmp_path, "0:1", nodes=nodes)
 
 
@@ -121,7 +121,7 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
     asked["properties"] = "arch=lx-amd64, os=deb12 OR os=deb13"
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
 
-    words = gridengine.submit_held_command(CELL, spec)
+    words = gridengine.submit_held_job_command(CELL, spec)
 
     assert gridengine.explain_request_refusal(spec.request) == ""
     assert words[words.index("-pe") :][:3] == ("-pe", "mpi", "8")
@@ -150,9 +150,9 @@ def test_what_a_jdl_asks_of_a_cluster_is_asked_there(
 )
 def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> None:
     """As is a copy."""
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         read(tmp_path, tasks)
-    with pytest.raises(OwnerRefusal, match="no prologue at beta"):
+    with pytest.raises(AsUserRequestRefusal, match="no prologue at beta"):
         read(tmp_path, "990000000:1", is_of_copies=True)
 
 
@@ -161,11 +161,11 @@ def test_root_splits_no_parameters_into_words(
 ) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
-    really = campaign_content.split_parameters
+    really = campaign_content.split_task_parameters
     monkeypatch.setattr(
-        campaign_content, "split_parameters", lambda line: split.append(line) or really(line)
+        campaign_content, "split_task_parameters", lambda line: split.append(line) or really(line)
     )
-    monkeypatch.setattr(VerifiedTasks, "spec", lambda *_: [*split])
+    monkeypatch.setattr(VerifiedArrayTasks, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
 
@@ -180,5 +180,5 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     monkeypatch.setattr(campaign_content, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
-    with pytest.raises(OwnerRefusal, match="a task's parameters have at most"):
+    with pytest.raises(AsUserRequestRefusal, match="a task's parameters have at most"):
         read(tmp_path, "0:1", line="a 12345678")

@@ -6,17 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, CampaignRunnerDaemon
+from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.config import policy_file
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsage
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.program.service_process import ReloadingProgram
+from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -55,7 +60,7 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     path.write_text(BEFORE + PAUSE.format(15))
     configuration = ReloadableConfiguration(Clock(lambda: 0.0, lambda: now_s[0]), str(path))
     first = Program(configuration.policy)
-    daemon = ReloadingProgram(first, configuration, Program)  # type: ignore[arg-type]  # a test's
+    daemon = ReloadingDaemon(first, configuration, Program)  # type: ignore[arg-type]  # a test's
 
     def pause_after(text: str) -> float:
         path.write_text(text)
@@ -70,7 +75,7 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
 
 
-def attempt(outcome: TaskOutcome) -> TaskAttempt:
+def attempt(outcome: TaskAttemptOutcome) -> TaskAttempt:
     """Return an attempt that has ended."""
     return TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
 
@@ -91,26 +96,28 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
         submitted_at=NOON,
         tasks=9,
         digest="",
-        jdl=Jdl(name="sweep", clusters={"alpha": AtCluster(exec_file="run")}),
+        jdl=Jdl(name="sweep", clusters={"alpha": JdlClusterSettings(exec_file="run")}),
     )
     CampaignRows(database).add(sweep, "token")
     used = DecayedUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
     CampaignUsageRows(database).keep([used])
     database.close()
 
-    runner = CampaignRunner(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
+    runner = CampaignRunnerCycle(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)
     sharing = runner.gather().sharing
     runner.database.close()
 
     assert (sharing.by, sharing.used_s) == (FairShareUnit.USER, {"alice": 80.0})
 
 
-@pytest.mark.parametrize("outcome", [TaskOutcome.MOVED, TaskOutcome.RESUBMIT, TaskOutcome.WIPED])
-def test_only_what_was_moved_is_urgent(outcome: TaskOutcome) -> None:
+@pytest.mark.parametrize(
+    "outcome", [TaskAttemptOutcome.MOVED, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WIPED]
+)
+def test_only_what_was_moved_is_urgent(outcome: TaskAttemptOutcome) -> None:
     """What a task or its cluster wants again and again would have cycles without a pause."""
-    plan = CampaignCyclePlan(ended=(attempt(TaskOutcome.SUCCESS), attempt(outcome)))
+    plan = CampaignCyclePlan(ended=(attempt(TaskAttemptOutcome.SUCCESS), attempt(outcome)))
 
-    assert plan.is_urgent == (outcome is TaskOutcome.MOVED)
+    assert plan.is_urgent == (outcome is TaskAttemptOutcome.MOVED)
     assert not CampaignCyclePlan().is_urgent
 
 
@@ -118,7 +125,7 @@ def test_only_what_was_moved_is_urgent(outcome: TaskOutcome) -> None:
 def test_the_next_cycle_comes_at_once_after_an_urgent_one(is_urgent: bool) -> None:
     daemon, runner = (
         CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
-        CampaignRunner.__new__(CampaignRunner),
+        CampaignRunnerCycle.__new__(CampaignRunnerCycle),
     )
     runner.is_urgent = is_urgent
     vars(runner)["take_in"] = lambda: 0
@@ -132,7 +139,7 @@ def test_what_people_bring_begins_a_cycle_after_a_pause() -> None:
     now_s = [100.0]
     daemon, runner = (
         CampaignRunnerDaemon.__new__(CampaignRunnerDaemon),
-        CampaignRunner.__new__(CampaignRunner),
+        CampaignRunnerCycle.__new__(CampaignRunnerCycle),
     )
     taken = iter([1, 1, 0, 0])
     runner.is_urgent = False

@@ -14,7 +14,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.program import configuration
 from gridbridge.program.configuration import SETTLE_S, ReloadableConfiguration, sha256_of_file
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 from gridbridge.transfer.poller import daemon
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -183,7 +183,7 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.write(FAR.replace('"al"', '"other"'))
 
     site.configuration = ReloadableConfiguration(Clock(), str(site.path))
-    earlier = configuration.read_previous_configuration(NOW, str(kept))
+    earlier = configuration.read_saved_configuration(NOW, str(kept))
     assert earlier
     site.configuration.go_on_from(earlier, lambda _: away)
 
@@ -203,7 +203,7 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.configuration = ReloadableConfiguration(
         Clock(steady=lambda: site.now_s),
         str(site.path),
-        lambda: configuration.read_previous_configuration(NOW, str(kept)),
+        lambda: configuration.read_saved_configuration(NOW, str(kept)),
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -248,10 +248,10 @@ def test_a_kept_file_that_another_could_have_made_is_none(
     folder.mkdir()
     kept = folder / "kept"
     site.configuration.keep(str(kept))
-    known = configuration.read_previous_configuration(NOW, str(kept))
+    known = configuration.read_saved_configuration(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
-    earlier = configuration.read_previous_configuration(NOW, str(kept))
+    earlier = configuration.read_saved_configuration(NOW, str(kept))
 
     assert known is not None
     assert known.policy.poller.interval_s == 5
@@ -265,7 +265,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
 
-    assert configuration.read_previous_configuration(NOW, str(kept)) is None
+    assert configuration.read_saved_configuration(NOW, str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
@@ -420,7 +420,7 @@ def test_nobody_but_the_service_account_runs_the_service(
     )
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
-        daemon.run_poller(ProcessSignals())
+        daemon.run_poller(StopAndReloadSignals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(

@@ -19,7 +19,7 @@ from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentenc
 from gridbridge.errors import CommandFailed
 from gridbridge.program import cycle
 from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
@@ -56,12 +56,14 @@ class Balance:
         """Decide to add as many."""
         return ("add",) * seen
 
-    def entry(self, seen: int, plan: tuple[str, ...]) -> JournalEntry | None:
+    def entry(self, seen: int, plan: tuple[str, ...]) -> DecisionJournalEntry | None:
         """Tell it."""
         if not plan:
             return None
         sentence = f"{seen} jobs waiting: add {len(plan)}"
-        return JournalEntry(at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen})
+        return DecisionJournalEntry(
+            at=NOON, program="balance", sentence=sentence, inputs={"waiting": seen}
+        )
 
     def apply(self, _: int, plan: tuple[str, ...]) -> None:
         """Add them; what was decided is kept by then."""
@@ -339,7 +341,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""
-    assert poller_lock.read_holder_version(path) == version_with_commit()
+    assert poller_lock.poller_lock_holder_version(path) == version_with_commit()
 
 
 @pytest.mark.parametrize(

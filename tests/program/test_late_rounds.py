@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.rebalance.published_rounds import RebalanceRound
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.program import rebalance_round_state as judged
 from gridbridge.program import reports
 from gridbridge.rebalance.mover import mover_wiring
@@ -17,52 +17,61 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def told(folder: Path, at: datetime) -> list[tuple[str, FindingState, str]]:
+def told(folder: Path, at: datetime) -> list[tuple[str, FindingSeverity, str]]:
     found = judged.rebalance_round_findings(at, str(folder))
     return [(one.item, one.state, one.found) for one in found]
 
 
 def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
-    assert (told(tmp_path, NOON), judged.overdue_rebalance_rounds(NOON, str(tmp_path))) == ([], ())
+    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, str(tmp_path))) == (
+        [],
+        (),
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "hours", "state"),
     [
-        (RebalanceRound.TASKS, 0.4, FindingState.OK),
-        (RebalanceRound.TASKS, 0.6, FindingState.WARNING),
-        (RebalanceRound.DATASETS, 2.9, FindingState.OK),
-        (RebalanceRound.DATASETS, 3.1, FindingState.WARNING),
-        (RebalanceRound.READING, 27, FindingState.WARNING),
+        (RebalanceRoundKind.TASKS, 0.4, FindingSeverity.OK),
+        (RebalanceRoundKind.TASKS, 0.6, FindingSeverity.WARNING),
+        (RebalanceRoundKind.DATASETS, 2.9, FindingSeverity.OK),
+        (RebalanceRoundKind.DATASETS, 3.1, FindingSeverity.WARNING),
+        (RebalanceRoundKind.READING, 27, FindingSeverity.WARNING),
     ],
 )
 def test_a_round_that_has_not_ended_for_long_is_a_warning(
-    tmp_path: Path, kind: RebalanceRound, hours: float, state: FindingState
+    tmp_path: Path, kind: RebalanceRoundKind, hours: float, state: FindingSeverity
 ) -> None:
     """Also where others began since: each is killed, or fails."""
     folder, at = str(tmp_path), NOON + hours * HOUR
-    published_json.publish_round_begin(kind, NOON, folder)
-    published_json.publish_round_begin(kind, at, folder)
+    published_json.publish_rebalance_round_begin(kind, NOON, folder)
+    published_json.publish_rebalance_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(reports.build_site_report(at, folder).late) == (state is FindingState.WARNING)
+    assert len(reports.build_site_report(at, folder).late) == (state is FindingSeverity.WARNING)
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
-    published_json.publish_round_end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    published_json.publish_rebalance_round_begin(
+        RebalanceRoundKind.DATASETS, NOON - 30 * HOUR, str(tmp_path)
+    )
+    published_json.publish_rebalance_round_end(
+        RebalanceRoundKind.DATASETS, NOON - 29 * HOUR, str(tmp_path)
+    )
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", FindingState.OK, "the last round ended 29 h ago")
+        ("rebalancing: datasets", FindingSeverity.OK, "the last round ended 29 h ago")
     ]
 
-    published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
+    published_json.publish_rebalance_round_begin(
+        RebalanceRoundKind.DATASETS, NOON - 27 * HOUR, str(tmp_path)
+    )
 
     assert told(tmp_path, NOON) == [
         (
             "rebalancing: datasets",
-            FindingState.WARNING,
+            FindingSeverity.WARNING,
             "no round ended since one began 27 h ago",
         )
     ]
@@ -76,20 +85,20 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
     for act in (
-        published_json.publish_round_begin,
-        published_json.publish_round_end,
-        published_json.read_published_round,
+        published_json.publish_rebalance_round_begin,
+        published_json.publish_rebalance_round_end,
+        published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     with (
         pytest.raises(ZeroDivisionError),
-        mover_wiring._shown(RebalanceRound.TASKS, is_asked=is_asked),
+        mover_wiring._shown(RebalanceRoundKind.TASKS, is_asked=is_asked),
     ):
         raise ZeroDivisionError
-    failed = published_json.read_published_round(RebalanceRound.TASKS)
-    with mover_wiring._shown(RebalanceRound.TASKS):
+    failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
+    with mover_wiring._shown(RebalanceRoundKind.TASKS):
         pass
-    last = published_json.read_published_round(RebalanceRound.TASKS)
+    last = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
 
     assert failed
     assert last
@@ -101,9 +110,9 @@ def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path)
     published_json.publish_rebalance_pause(NOON - 3 * HOUR, folder)
 
     (found,) = judged.rebalance_round_findings(NOON, folder)
-    assert (found.item, found.state) == ("rebalancing: quiesce", FindingState.NOTE)
+    assert (found.item, found.state) == ("rebalancing: quiesce", FindingSeverity.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
     assert len(reports.build_site_report(NOON, folder).late) == 1
 
     published_json.publish_rebalance_pause(None, folder)
-    assert (told(tmp_path, NOON), judged.overdue_rebalance_rounds(NOON, folder)) == ([], ())
+    assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, folder)) == ([], ())

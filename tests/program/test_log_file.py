@@ -12,8 +12,8 @@ import pytest
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
-from gridbridge.program.log_file import RotatedLog
-logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
+from gridbridge.program.log_file import ReopeningLogHandler
+logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
     print("printed", line.strip(), flush=True)
@@ -32,8 +32,8 @@ logging.info("event=second")
 
 FILLS = """
 import logging, os, sys
-from gridbridge.program.log_file import RotatedLog
-logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[RotatedLog()])
+from gridbridge.program.log_file import ReopeningLogHandler
+logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     if line == "after\\n":
         os.remove(sys.argv[1])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
@@ -20,10 +20,10 @@ from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cancellation import CancellationReason
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.job import ArrayLimits, JobEnd
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
@@ -34,7 +34,7 @@ FILE = '[site]\ncluster = "alpha"\n' + "".join(
     f"[cluster.{name}]\nqmaster_port = 6444\nexecd_port = 6445\n" for name in ("beta", "gamma")
 )
 SLOTS = 4
-WISH = AtCluster(exec_file="run", is_besteffort=False)
+WISH = JdlClusterSettings(exec_file="run", is_besteffort=False)
 
 
 class Cells(Grid):
@@ -53,7 +53,7 @@ class Site:
         self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        predictions, marks = CampaignStatisticsRows(database), CancellationMarkRows(database)
+        predictions, marks = CampaignStatisticsRows(database), TaskDeletionMarkRows(database)
         self.updator = CampaignSituationGatherer(
             self.policy, database, predictions, marks, self.clock, ran=ran
         )
@@ -65,16 +65,22 @@ class Site:
         vars(self.updator._asking)["ask"] = self._answers
         self.silent: set[str] = set()
         self.end: JobEnd | None = None  # of every task
-        self.hanging: dict[str, JobStatus] = {}  # by cluster
+        self.hanging: dict[str, JobListRow] = {}  # by cluster
         self.limits: dict[str, ArrayLimits] = {}
         vars(self.updator._limits)["of"] = lambda _: self.limits
-        act = CyclePlanExecutor(
-            database, CycleStatisticsRecorder(database), self.clock, self.policy.failures, self.grid
+        act = CampaignPlanExecutor(
+            database,
+            CampaignStatisticsRecorder(database),
+            self.clock,
+            self.policy.failures,
+            self.grid,
         )
         self.do = act.do
 
     def _answers(self, clusters: Iterable[str], *_: object) -> dict[str, ClusterSnapshot]:
-        queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS)
+        queue = QueueInstanceStatus(
+            name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=SLOTS
+        )
         return {
             name: ClusterSnapshot(
                 cluster=name,
@@ -106,7 +112,7 @@ class Site:
         type_: CampaignType = CampaignType.DEFAULT,
         *,
         is_idempotent: bool = False,
-        wish: AtCluster = WISH,
+        wish: JdlClusterSettings = WISH,
     ) -> None:
         """Bring a campaign for both clusters."""
         clusters = dict.fromkeys(("beta", "gamma"), wish)
@@ -128,10 +134,10 @@ class Site:
         self.do(rules.plan_campaign_cycle(self.updator.look()))
 
 
-def listed(job_id: int, places: range, fact: str) -> JobStatus:
+def listed(job_id: int, places: range, fact: str) -> JobListRow:
     """Return the row of an array's tasks that wait or run since noon."""
     known = {"name": "campaign.1", "owner": "alice", "since": NOON}
-    return JobStatus(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
+    return JobListRow(job_id=job_id, tasks=(places,), state=JobState([fact]), **known)  # type: ignore[arg-type]
 
 
 @pytest.fixture(name="site")
@@ -183,7 +189,7 @@ def test_the_last_task_is_copied_and_its_other_attempt_is_ended_once_the_copy_su
     """What runs long at beta gets a copy at gamma, and is counted once."""
     site.bring(2 * SLOTS, is_idempotent=True)
     site.cycle()
-    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobFact.RUNNING)
+    site.hanging["beta"] = listed(71, range(SLOTS, SLOTS + 1), JobStateFact.RUNNING)
     site.now += timedelta(hours=1)
     for _ in range(4):
         site.cycle()
@@ -254,7 +260,7 @@ def test_what_waits_at_a_cluster_has_its_slots(site: Site) -> None:
     site.bring(9 * SLOTS)
     site.cycle()
     for name, job_id in (("beta", 71), ("gamma", 72)):
-        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), JobFact.WAITING)
+        site.hanging[name] = listed(job_id, range(1, SLOTS + 1), JobStateFact.WAITING)
     before = [*site.grid.told]
     site.cycle()
 
@@ -266,11 +272,11 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
     """Beta has run all of them meanwhile."""
     site.bring(2 * SLOTS, wish=replace(WISH, prologue="make"))
     site.cycle()
-    site.hanging["gamma"] = listed(72, range(1, 2), JobFact.WAITING)
+    site.hanging["gamma"] = listed(72, range(1, 2), JobStateFact.WAITING)
     for _ in range(4):
         site.cycle()
 
-    (of_array,) = CancellationMarkRows(site.campaigns.database).all().values()
+    (of_array,) = TaskDeletionMarkRows(site.campaigns.database).all().values()
     assert [mark.wiped_for for mark in of_array.values()] == [CancellationReason.UNNEEDED]
 
 

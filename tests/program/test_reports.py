@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.published import ShownConfiguration
+from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.program.reports import UnknownJob, build_site_report, explain_local_job
+from gridbridge.program.reports import JobWithoutTransfers, build_site_report, explain_local_job
 from gridbridge.shell import host
 from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
@@ -31,7 +31,9 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
 ) -> None:
     """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
-    monkeypatch.setattr(host, "measure_folder_room", lambda _: FolderFreeSpace(free_bytes=0))
+    monkeypatch.setattr(
+        host, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0)
+    )
 
     assert build_site_report(NOW, folder).alarm.endswith(
         f"closed; {folder} is full: 0 KiB are free, 1024 are needed"
@@ -46,7 +48,9 @@ def test_the_wrong_line_is_told_by_status_and_why_also_while_the_poller_is_silen
     wrong = "[site] cluster"
     path = tmp_path / "gridbridge.toml"
     path.write_text("[site]\n")
-    refused = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=(wrong,))
+    refused = PublishedConfigurationStatus(
+        sha256="1f", since=NOW, refused_sha256="2e", refused=(wrong,)
+    )
     seen = shown(
         transfer(),
         load=load(age_s=95 if is_silent else 5),
@@ -93,7 +97,7 @@ def test_why_of_an_array_tells_each_of_its_tasks_in_order(tmp_path: Path) -> Non
 def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> None:
     closed = shown(load=load({"gb_beta_up": "1", "gb_beta_pending": "11"}))
 
-    with pytest.raises(UnknownJob) as refused:
+    with pytest.raises(JobWithoutTransfers) as refused:
         explain_local_job("99", NOW, publish(tmp_path, closed))
 
     assert str(refused.value) == (

@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kept").write_text(RIGHT)
     monkeypatch.setattr(users_configuration, "CONFIG", str(tmp_path / "there"))
     monkeypatch.setattr(users_configuration, "IN_FORCE", str(tmp_path / "kept"))
-    monkeypatch.setattr(users_configuration.trust, "demanded_file_owner", lambda: None)
+    monkeypatch.setattr(users_configuration.trust, "required_trusted_file_owner", lambda: None)
     return tmp_path
 
 
@@ -32,14 +32,14 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
     with pytest.raises(ConfigError) as told:
-        users_configuration.load_policy_with_home_cluster(str(other))
+        users_configuration.load_with_home_cluster_section(str(other))
 
     wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
 def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
-    policy, wrong = users_configuration.load_policy_for_users(f"{here}/there")
+    policy, wrong = users_configuration.load_users_configuration(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
@@ -59,7 +59,7 @@ def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.M
 def test_a_right_file_counts(here: Path) -> None:
     (here / "there").write_text(RIGHT.replace("alpha", "beta"))
 
-    policy, wrong = users_configuration.load_policy_for_users(f"{here}/there")
+    policy, wrong = users_configuration.load_users_configuration(f"{here}/there")
     assert (policy.site.cluster, wrong) == ("beta", "")
 
 
@@ -67,7 +67,7 @@ def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
     (here / "mine").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_policy_for_users(f"{here}/mine")
+        users_configuration.load_users_configuration(f"{here}/mine")
 
 
 @pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
@@ -77,11 +77,11 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
         (here / "kept").unlink()
 
     with pytest.raises(ConfigError, match="sit"):
-        users_configuration.load_policy_for_users(f"{here}/there")
+        users_configuration.load_users_configuration(f"{here}/there")
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users_configuration.trust, "demanded_file_owner", lambda: 0)
+    monkeypatch.setattr(users_configuration.trust, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
-        users_configuration.load_policy_for_users(f"{here}/there")
+        users_configuration.load_users_configuration(f"{here}/there")

@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 
-from gridbridge.shell.account import setpriv_words
+from gridbridge.shell.account import setpriv_command_prefix
 from gridbridge.shell.runner import run_program
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -19,18 +19,18 @@ def test_a_question_of_root_has_the_groups_of_the_account_it_asks_as(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
     ids = (f"--reuid={me.pw_uid}", f"--regid={me.pw_gid}")
-    assert setpriv_words(me.pw_name) == ("/usr/bin/setpriv", *ids, "--init-groups", "--")
-    assert setpriv_words("nobody-of-that-name") == ()
+    assert setpriv_command_prefix(me.pw_name) == ("/usr/bin/setpriv", *ids, "--init-groups", "--")
+    assert setpriv_command_prefix("nobody-of-that-name") == ()
 
 
 def test_others_than_root_ask_as_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
 
-    assert setpriv_words("root") == ()
+    assert setpriv_command_prefix("root") == ()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another account")
 def test_a_group_of_roots_opens_nothing_to_the_account() -> None:
-    done = run_program((*setpriv_words("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
+    done = run_program((*setpriv_command_prefix("nobody"), "/usr/bin/id", "-G"), ENVIRONMENT, 10)
 
     assert b"0" not in done.checked().stdout.split()

@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshAccessRejected
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import ssh_login as login
@@ -182,7 +182,7 @@ def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
     mark = tmp_path / "ran"
     (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
 
-    found = login.read_configured_login(SshLogin(host="127.0.0.1", port=str(server.port)))
+    found = login.read_ssh_config_of_login(SshLogin(host="127.0.0.1", port=str(server.port)))
 
     assert (found.is_by_client, mark.exists()) == (True, False)
 
@@ -194,7 +194,7 @@ def test_a_configuration_that_can_not_be_read_is_told(
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
-        login.read_configured_login(SshLogin(host="127.0.0.1", port=str(server.port)))
+        login.read_ssh_config_of_login(SshLogin(host="127.0.0.1", port=str(server.port)))
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
@@ -256,7 +256,9 @@ def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
     server: Server,
 ) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
-    with pytest.raises(OutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
+    with pytest.raises(
+        ProgramOutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"
+    ):
         ssh.run_over_ssh(
             far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20
         )

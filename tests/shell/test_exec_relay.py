@@ -24,7 +24,7 @@ def client(folder: Path, status: int = 0) -> str:
 
 def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
     """Whatever shell there is in them."""
-    status = exec_relay.run_by_own_ssh(
+    status = exec_relay.run_by_callers_ssh(
         "login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7)
     )
 
@@ -38,7 +38,7 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
 
 def test_a_host_may_have_a_port(tmp_path: Path) -> None:
     """As places of clusters have."""
-    exec_relay.run_by_own_ssh("login.b:2222", ("x",), b"", client(tmp_path))
+    exec_relay.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
 
     assert (tmp_path / "words").read_text().split()[:5] == [
         "<-T>",
@@ -52,7 +52,10 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
     """As when it reaches nobody."""
-    assert exec_relay.run_by_own_ssh("b", ("x",), b"", str(tmp_path / name)) == exec_relay.UNREACHED
+    assert (
+        exec_relay.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name))
+        == exec_relay.UNREACHED
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,12 +75,12 @@ def test_what_was_not_read_was_not_handed_over(
     path.write_text(f"#!/bin/sh\n{reads}\nexit 255\n")
     path.chmod(0o755)
 
-    assert exec_relay.run_by_own_ssh("b", ("x",), data, str(path)) == status
+    assert exec_relay.run_by_callers_ssh("b", ("x",), data, str(path)) == status
 
 
 def test_ssh_reads_nothing_where_nobody_listens() -> None:
     """The real one."""
-    assert exec_relay.run_by_own_ssh("127.0.0.1:1", ("x",), b"a") == exec_relay.UNREACHED
+    assert exec_relay.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == exec_relay.UNREACHED
 
 
 RUNS_IT = """#!/bin/sh
@@ -104,7 +107,9 @@ def test_what_a_program_writes_there_is_brought(
         each.mkdir()
     path.write_text(RUNS_IT.replace("eval", f"export TMPDIR={spare}; eval"))
 
-    found = exec_relay.run_and_fetch_output("b", ("/bin/sh", "-c", script), str(folder), str(path))
+    found = exec_relay.run_and_fetch_written_files(
+        "b", ("/bin/sh", "-c", script), str(folder), str(path)
+    )
 
     there = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
     assert (found, there) == (status, files)

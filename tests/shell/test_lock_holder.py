@@ -40,22 +40,28 @@ def ended(process: "subprocess.Popen[str]") -> int:
 
 def test_the_holder_is_killed_if_it_is_the_accounts(path: Path) -> None:
     process = a_holder(path)
-    found = lock_holder.find_lock_holder(str(path))
-    killed = lock_holder.kill_lock_holder(str(path))
+    found = lock_holder.find_poller_lock_holder(str(path))
+    killed = lock_holder.kill_poller_lock_holder(str(path))
 
     assert (found, killed, process.wait()) == (process.pid, process.pid, -signal.SIGKILL)
-    assert poller_lock.is_lock_held(str(path)) is False
+    assert poller_lock.is_poller_lock_held(str(path)) is False
 
 
 def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
-    assert (lock_holder.find_lock_holder(str(path)), lock_holder.kill_lock_holder(str(path))) == (
+    assert (
+        lock_holder.find_poller_lock_holder(str(path)),
+        lock_holder.kill_poller_lock_holder(str(path)),
+    ) == (
         0,
         0,
     )
 
     path.touch()
 
-    assert (lock_holder.find_lock_holder(str(path)), lock_holder.kill_lock_holder(str(path))) == (
+    assert (
+        lock_holder.find_poller_lock_holder(str(path)),
+        lock_holder.kill_poller_lock_holder(str(path)),
+    ) == (
         0,
         0,
     )
@@ -69,9 +75,13 @@ def test_a_process_of_another_account_is_never_killed(path: Path, uid: int) -> N
     path.parent.chmod(0o777)
     os.chown(path, uid, -1)
     process = a_holder(path, uid)
-    found = lock_holder.find_lock_holder(str(path))
+    found = lock_holder.find_poller_lock_holder(str(path))
 
-    assert (found, lock_holder.kill_lock_holder(str(path)), ended(process)) == (process.pid, 0, 0)
+    assert (found, lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (
+        process.pid,
+        0,
+        0,
+    )
 
 
 @needs_root
@@ -79,13 +89,13 @@ def test_nothing_is_killed_for_a_folder_of_root(path: Path) -> None:
     os.chown(path.parent, 0, -1)
     process = a_holder(path)
 
-    assert (lock_holder.kill_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_what_systemd_watches_is_left_to_systemd(path: Path) -> None:
     process = a_holder(path, environment={"WATCHDOG_USEC": "60000000"})
 
-    assert (lock_holder.kill_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
@@ -93,7 +103,7 @@ def test_a_lock_through_a_link_leads_to_nobody(path: Path) -> None:
     path.rename(path.with_name("other"))
     path.symlink_to(path.with_name("other"))
 
-    assert (lock_holder.kill_lock_holder(str(path)), ended(process)) == (0, 0)
+    assert (lock_holder.kill_poller_lock_holder(str(path)), ended(process)) == (0, 0)
 
 
 def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
@@ -101,7 +111,10 @@ def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
-        assert (poller_lock.is_lock_held(str(path)), lock_holder.find_lock_holder(str(path))) == (
+        assert (
+            poller_lock.is_poller_lock_held(str(path)),
+            lock_holder.find_poller_lock_holder(str(path)),
+        ) == (
             True,
             0,
         )

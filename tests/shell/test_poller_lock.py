@@ -28,34 +28,37 @@ def as_nobody(path: str) -> Iterator[None]:
 
 def test_who_takes_the_lock_holds_it_against_a_second(path: str) -> None:
     assert [poller_lock.take_poller_lock(path), poller_lock.take_poller_lock(path)] == [True, False]
-    assert poller_lock.is_lock_held(path) is True
+    assert poller_lock.is_poller_lock_held(path) is True
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
 def test_a_lock_that_nobody_took_is_not_held(path: str) -> None:
-    assert poller_lock.is_lock_held(path) is False
+    assert poller_lock.is_poller_lock_held(path) is False
 
     Path(path).touch()
 
-    assert poller_lock.is_lock_held(path) is False
+    assert poller_lock.is_poller_lock_held(path) is False
 
 
 def test_nobody_waits_at_a_fifo_in_its_place(path: str) -> None:
     """Root's load sensor and check look at a lock that is the service account's."""
     os.mkfifo(path)
 
-    assert (poller_lock.is_lock_held(path), poller_lock.read_holder_version(path)) == (False, None)
+    assert (
+        poller_lock.is_poller_lock_held(path),
+        poller_lock.poller_lock_holder_version(path),
+    ) == (False, None)
 
 
 def test_one_who_asks_is_not_taken_for_the_holder(path: str) -> None:
     with open(path, "w") as asked:
         fcntl.flock(asked, fcntl.LOCK_SH)
 
-        assert poller_lock.is_lock_held(path) is False
+        assert poller_lock.is_poller_lock_held(path) is False
 
 
 def test_a_lock_that_may_not_be_opened_is_neither_held_nor_free(path: str, as_nobody: None) -> None:
-    assert poller_lock.is_lock_held(path) is None
+    assert poller_lock.is_poller_lock_held(path) is None
 
 
 def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None:
@@ -63,16 +66,16 @@ def test_a_lock_is_never_taken_through_a_link(path: str, tmp_path: Path) -> None
 
     with pytest.raises(StateError, match="Too many levels of symbolic links"):
         poller_lock.take_poller_lock(path)
-    assert poller_lock.is_lock_held(path) is False
+    assert poller_lock.is_poller_lock_held(path) is False
 
 
 def test_a_holder_says_which_version_of_the_code_it_is(path: str) -> None:
     Path(path).write_text("0.1.0+1111111111, of one before")
-    assert poller_lock.read_holder_version(path) is None
+    assert poller_lock.poller_lock_holder_version(path) is None
 
     poller_lock.take_poller_lock(path, "0.1.0+2222222222")
 
-    assert poller_lock.read_holder_version(path) == "0.1.0+2222222222"
+    assert poller_lock.poller_lock_holder_version(path) == "0.1.0+2222222222"
 
 
 def test_who_awaits_a_turn_gets_it_when_the_holder_lets_go(path: str) -> None:

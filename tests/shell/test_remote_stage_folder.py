@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
+from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import CompletedProgram
@@ -174,10 +174,10 @@ def test_where_others_could_take_an_accounts_folder_none_is_made(
         place.chmod(mode)
 
     if mend:
-        with pytest.raises(UnsafeFolder) as refused:
+        with pytest.raises(UnsafeRemoteFolder) as refused:
             do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
         assert refused.value.mend == mend.format(place)
-        with pytest.raises(UnsafeFolder):
+        with pytest.raises(UnsafeRemoteFolder):
             remote_stage_folder.require_safe_stage_dir(LOGIN, str(place), LIMIT_S)
         assert not (place / "al").exists()
         subprocess.run(("/bin/sh", "-c", refused.value.mend), check=True)
@@ -257,7 +257,7 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
 )
 def test_a_record_names_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):
-        remote_stage_folder.remove_folder_of_transfer(login, place, NAME, LIMIT_S)
+        remote_stage_folder.remove_remote_transfer_folder(login, place, NAME, LIMIT_S)
 
 
 def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, OutputTooLong
+from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync, runner
-from gridbridge.shell.rsync import RsyncOutput, RsyncPace
+from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncOutput
 
 
 def told(_: str) -> None:
@@ -71,12 +71,12 @@ def test_what_follows_from_a_failure_is_not_told_as_its_reason(
 
 def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     """A partial folder would be left beside, and rsync takes only one of both."""
-    options = RsyncPace(tell=told, kib_per_s=7).options()
+    options = RsyncLimitAndProgress(tell=told, kib_per_s=7).options()
 
     assert "--bwlimit=7" in options
     assert "--inplace" in options
     assert not any("partial" in option for option in options)
-    assert not any("bwlimit" in option for option in RsyncPace(tell=told).options())
+    assert not any("bwlimit" in option for option in RsyncLimitAndProgress(tell=told).options())
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,11 @@ def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
     assert line == heard.progress()
 
 
-@pytest.mark.parametrize("pace", [None, RsyncPace(tell=told)], ids=["words", "progress"])
+@pytest.mark.parametrize(
+    "pace", [None, RsyncLimitAndProgress(tell=told)], ids=["words", "progress"]
+)
 def test_a_far_shell_that_prints_for_ever_ends_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncPace | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncLimitAndProgress | None
 ) -> None:
     program = tmp_path / "rsync"
     program.write_text("#!/bin/sh\nexec yes >&2\n")  # as it passes on what the far shell says
@@ -108,7 +110,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     tracemalloc.start()
     try:
-        with pytest.raises(OutputTooLong, match="rsync: it printed more than the 16 MiB"):
+        with pytest.raises(ProgramOutputTooLong, match="rsync: it printed more than the 16 MiB"):
             rsync.push_files(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -125,4 +127,6 @@ def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
-    assert rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncPace(tell=told))
+    assert rsync.push_files(
+        None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncLimitAndProgress(tell=told)
+    )

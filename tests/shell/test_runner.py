@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, OutputTooLong
+from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.shell import runner
 from gridbridge.shell.runner import run_discarding_output, run_program
 
@@ -84,7 +84,7 @@ def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> Non
 def test_what_prints_for_ever_is_ended_at_a_limit_that_nobody_has_to_name(script: str) -> None:
     tracemalloc.start()
     try:
-        with pytest.raises(OutputTooLong, match="more than the 64 MiB that are read of it"):
+        with pytest.raises(ProgramOutputTooLong, match="more than the 64 MiB that are read of it"):
             sh(script)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 
 OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LONG_S = 60.0
 
 
 @pytest.fixture
-def signals() -> Iterator[ProcessSignals]:
+def signals() -> Iterator[StopAndReloadSignals]:
     """Return signals of this process, which has its own handlers back afterwards."""
     before = {number: signal.getsignal(number) for number in OURS}
-    yield ProcessSignals()
+    yield StopAndReloadSignals()
     signal.set_wakeup_fd(-1)
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-def test_a_signal_right_before_the_wait_ends_it(signals: ProcessSignals) -> None:
+def test_a_signal_right_before_the_wait_ends_it(signals: StopAndReloadSignals) -> None:
     began_s = time.monotonic()
     for number in (signal.SIGHUP, signal.SIGTERM):
         os.kill(os.getpid(), number)
@@ -33,7 +33,7 @@ def test_a_signal_right_before_the_wait_ends_it(signals: ProcessSignals) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_is_to_stop(signals: ProcessSignals, number: signal.Signals) -> None:
+def test_it_is_to_stop(signals: StopAndReloadSignals, number: signal.Signals) -> None:
     before = signals.is_stopped
     os.kill(os.getpid(), number)
     signals.wait(LONG_S)
@@ -41,7 +41,7 @@ def test_it_is_to_stop(signals: ProcessSignals, number: signal.Signals) -> None:
     assert (before, signals.is_stopped, signals.hung_up()) == (False, True, False)
 
 
-def test_several_hangups_are_told_once_and_a_later_one_again(signals: ProcessSignals) -> None:
+def test_several_hangups_are_told_once_and_a_later_one_again(signals: StopAndReloadSignals) -> None:
     told = [signals.hung_up()]
     for times in (2, 0, 1):
         for _ in range(times):
@@ -52,7 +52,7 @@ def test_several_hangups_are_told_once_and_a_later_one_again(signals: ProcessSig
     assert (told, signals.is_stopped) == ([False, True, False, True], False)
 
 
-def test_a_wait_without_a_signal_ends_by_itself(signals: ProcessSignals) -> None:
+def test_a_wait_without_a_signal_ends_by_itself(signals: StopAndReloadSignals) -> None:
     signals.wait(0.001)
 
     assert not signals.hung_up()

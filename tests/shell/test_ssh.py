@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh, ssh_session
 from gridbridge.shell.connection import ssh_login as login
@@ -24,8 +24,8 @@ from gridbridge.shell.connection.connections import KeptSshConnections
 from gridbridge.shell.connection.lazy import LazySshConnections
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.runner import CompletedProgram, quote_for_sh
-from gridbridge.shell.session_pool import SshSessionPool
-from gridbridge.shell.ssh_session import SshSession
+from gridbridge.shell.session_pool import IdleSshSessions
+from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -179,7 +179,13 @@ def test_without_a_login_it_runs_here() -> None:
 
 
 @pytest.fixture(
-    params=[ssh.OpenSshClient, SshSession, SshSessionPool, KeptSshConnections, LazySshConnections],
+    params=[
+        ssh.OpenSshClient,
+        SshSessionsOfProgram,
+        IdleSshSessions,
+        KeptSshConnections,
+        LazySshConnections,
+    ],
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
@@ -191,7 +197,7 @@ def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def test_no_agent_and_no_question_is_ever_used() -> None:
     """What OpenSSH itself makes of our options; the last word is ssh_config(5)'s."""
-    program, *rest = ssh.far_shell_command(SshLogin(host="far"))
+    program, *rest = ssh.remote_shell_ssh_command(SshLogin(host="far"))
     ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
     said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
 
@@ -274,14 +280,14 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     ids=["unknown host", "changed host", "key refused", "key open to others", "key as a line"],
 )
 def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
-    assert told in ssh.explain_ssh_failure(SshLogin(host="far", user="al", port="2222"), words)
+    assert told in ssh.ssh_failure_advice(SshLogin(host="far", user="al", port="2222"), words)
 
 
 def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever owns the folder may put a link there while root reads the line."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     words = b'Load key "/home/a/id": bad permissions\r\nal@far: Permission denied (key).'
-    told = ssh.explain_ssh_failure(SshLogin(host="far", user="al", person="nobody"), words)
+    told = ssh.ssh_failure_advice(SshLogin(host="far", user="al", person="nobody"), words)
 
     assert told.endswith(": runuser -u nobody -- chmod 600 /home/a/id")
 
@@ -312,11 +318,11 @@ def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected: bool) -> None:
     """What stands before was not the client's, or is not about this host."""
-    assert expected is ssh.is_key_refused(words)
+    assert expected is ssh.are_ssh_keys_refused(words)
 
 
 def test_trouble_that_goes_by_itself_needs_nobody() -> None:
-    assert ssh.explain_ssh_failure(SshLogin(host="far"), b"Connection refused\n") == ""
+    assert ssh.ssh_failure_advice(SshLogin(host="far"), b"Connection refused\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -353,7 +359,7 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     assert poll_until(lambda: not _running(mark), 10)
 
 
-@pytest.mark.parametrize("carrier", [ssh.OpenSshClient, SshSession])
+@pytest.mark.parametrize("carrier", [ssh.OpenSshClient, SshSessionsOfProgram])
 @pytest.mark.parametrize("output", ["yes", "yes >&2"])
 def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     carrier: type[ssh.OpenSshClient], output: str, monkeypatch: pytest.MonkeyPatch
@@ -364,7 +370,9 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
             module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
         )
 
-    with pytest.raises(OutputTooLong, match="it printed more at far than the 1 MiB") as raised:
+    with pytest.raises(
+        ProgramOutputTooLong, match="it printed more at far than the 1 MiB"
+    ) as raised:
         ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
     assert (raised.value.status, raised.value.host) == (None, "far")
 
@@ -373,10 +381,10 @@ def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
-    monkeypatch.setattr(ssh_session, "far_shell_command", lambda _: argv)
+    monkeypatch.setattr(ssh_session, "remote_shell_ssh_command", lambda _: argv)
     began = time.process_time()
     done = ssh.run_over_ssh(
-        FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSession()
+        FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSessionsOfProgram()
     )
 
     assert len(done.stdout) == 40_000_000

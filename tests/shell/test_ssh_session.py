@@ -16,8 +16,8 @@ from gridbridge.errors import CommandFailed, HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.shell.session_pool import SshSessionPool
-from gridbridge.shell.ssh_session import SessionRequest, SshClientProcess
+from gridbridge.shell.session_pool import IdleSshSessions
+from gridbridge.shell.ssh_session import SshClientProcess, SshSessionRequest
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
@@ -37,7 +37,7 @@ def ask(
     line: SshClientProcess, token: str, script: str, stdin: bytes = b""
 ) -> CompletedProgram | None:
     request = ssh.encode_ssh_request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
-    exchange = SessionRequest(line, token, request)
+    exchange = SshSessionRequest(line, token, request)
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
     return ssh.decode_ssh_answer(token, FAR, exchange.answer()) if is_done else None
 
@@ -65,7 +65,7 @@ def test_a_request_larger_than_a_pipe_arrives_whole(line: SshClientProcess) -> N
 def test_what_the_client_never_read_was_not_sent() -> None:
     """It reads nothing before the far host has let it in."""
     line = SshClientProcess(("/bin/sleep", "60"))
-    exchange = SessionRequest(
+    exchange = SshSessionRequest(
         line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
     )
     is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
@@ -78,7 +78,7 @@ def test_what_the_client_never_read_was_not_sent() -> None:
 
 def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
     line = SshClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
-    exchange = SessionRequest(
+    exchange = SshSessionRequest(
         line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
     )
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
@@ -108,7 +108,7 @@ def test_threads_ask_over_the_login_that_was_begun_before(
     client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    login, pool = SshLogin(host="far"), SshSessionPool()
+    login, pool = SshLogin(host="far"), IdleSshSessions()
 
     pool.begin(login)
 
@@ -128,7 +128,7 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
     monkeypatch.setattr(session_pool, "PATIENCE_S", 0.05)
-    login, pool = SshLogin(host="far"), SshSessionPool()
+    login, pool = SshLogin(host="far"), IdleSshSessions()
 
     with ThreadPoolExecutor(1) as threads:
         hanging = threads.submit(ssh.run_over_ssh, login, ("sleep", "5"), {}, 2.0, carrier=pool)
@@ -144,7 +144,7 @@ def test_a_silent_host_is_asked_nothing_more(
     client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    pool = SshSessionPool()
+    pool = IdleSshSessions()
 
     began_s = time.monotonic()
     for limit_s in (SHORT_S, LIMIT_S, LIMIT_S):
@@ -157,7 +157,7 @@ def test_a_silent_host_is_asked_nothing_more(
 
 def test_root_is_told_of_an_account_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    login, pool = SshLogin(host="far", person="nobody-of-this-name"), SshSessionPool()
+    login, pool = SshLogin(host="far", person="nobody-of-this-name"), IdleSshSessions()
 
     pool.begin(login)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission.admission_rules import WHO_MENDS
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.site import admission_rule_check
 
 RULE = "def every_campaign(candidate):\n    return None\n"
 
 
-def judged(folder: Path) -> list[tuple[FindingState, str]]:
+def judged(folder: Path) -> list[tuple[FindingSeverity, str]]:
     """Judge the rules of a folder."""
     found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
@@ -40,7 +40,7 @@ def test_a_site_without_rules_is_told_nothing(tmp_path: Path) -> None:
 def test_rules_that_can_be_loaded_are_right(folder: Path) -> None:
     put(folder, RULE)
 
-    assert judged(folder) == [(FindingState.OK, "loaded")]
+    assert judged(folder) == [(FindingSeverity.OK, "loaded")]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_rules_that_can_be_loaded_are_right(folder: Path) -> None:
 def test_a_broken_rule_is_broken_and_named(folder: Path, text: str, told: str) -> None:
     path = put(folder, text)
 
-    assert judged(folder) == [(FindingState.BROKEN, f"{path}{told}; {WHO_MENDS}")]
+    assert judged(folder) == [(FindingSeverity.BROKEN, f"{path}{told}; {WHO_MENDS}")]
 
 
 def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_rule_that_others_can_write_is_told_with_what_mends_it(folder: Path) -
     path.chmod(0o666)
 
     ((state, found),) = judged(folder)
-    assert (state, f"chmod go-w {path}" in found) == (FindingState.BROKEN, True)
+    assert (state, f"chmod go-w {path}" in found) == (FindingSeverity.BROKEN, True)
 
 
 def test_a_rule_that_hangs_ends_with_the_limit(
@@ -72,10 +72,10 @@ def test_a_rule_that_hangs_ends_with_the_limit(
     monkeypatch.setattr(admission_rule_check, "LOAD_S", 1.0)
     put(folder, "import time\ntime.sleep(60)\n")
 
-    assert judged(folder) == [(FindingState.BROKEN, "not loaded after 1 s")]
+    assert judged(folder) == [(FindingSeverity.BROKEN, "not loaded after 1 s")]
 
 
 def test_a_rule_that_kills_its_program_is_broken(folder: Path) -> None:
     put(folder, "import os\nos._exit(3)\n")
 
-    assert judged(folder) == [(FindingState.BROKEN, "exit status 3")]
+    assert judged(folder) == [(FindingSeverity.BROKEN, "exit status 3")]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.file_findings import misowned_account_names
+from gridbridge.decisions.site.file_findings import misowned_account_folders
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.site import capability_checks
-from gridbridge.site.capability_checks import check_storage_area_names
+from gridbridge.site.capability_checks import check_storage_area_owners
 from tests.site.test_queue_order_setup import policy
 
 WORD = "11111111-0000-0000-0000-000000000000"
@@ -38,7 +38,7 @@ def test_whose_a_name_is_and_of_what_kind() -> None:
         "",
     )
 
-    assert misowned_account_names(lines) == {
+    assert misowned_account_folders(lines) == {
         "carol": "bob",
         "dora": "carol",
         f"carol.{WORD}": "bob",
@@ -51,9 +51,9 @@ def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
     (tmp_path / "bin").symlink_to("/")
-    (finding,) = check_storage_area_names(area(tmp_path))
+    (finding,) = check_storage_area_owners(area(tmp_path))
 
-    assert finding.state == FindingState.WARNING
+    assert finding.state == FindingSeverity.WARNING
     assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
     assert f"rm -r -- {tmp_path}/NAME" in finding.hint
 
@@ -63,9 +63,9 @@ def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path
     for name in ("nobody", "x\nroot d nobody\ny"):
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
-    (finding,) = check_storage_area_names(area(tmp_path))
+    (finding,) = check_storage_area_owners(area(tmp_path))
 
-    assert finding.state == FindingState.OK
+    assert finding.state == FindingSeverity.OK
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")
@@ -73,7 +73,7 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
     (tmp_path / "daemon").mkdir()
     for number in range(9000):
         (tmp_path / f"{number:x<250}").touch()
-    (finding,) = check_storage_area_names(area(tmp_path))
+    (finding,) = check_storage_area_owners(area(tmp_path))
 
     assert finding.found == f"{tmp_path}: daemon is root's"
 
@@ -85,17 +85,17 @@ def test_it_is_told_that_not_all_names_were_looked_at(
     monkeypatch.setattr(capability_checks, "MOST", 5)
     for number in range(names):
         (tmp_path / f"{number}").mkdir()
-    (finding,) = check_storage_area_names(area(tmp_path))
+    (finding,) = check_storage_area_owners(area(tmp_path))
 
-    assert (finding.state == FindingState.WARNING) == is_told
+    assert (finding.state == FindingSeverity.WARNING) == is_told
     assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
 
 
 def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
-    (finding,) = check_storage_area_names(area(tmp_path))
+    (finding,) = check_storage_area_owners(area(tmp_path))
 
-    assert finding.state == FindingState.OK
+    assert finding.state == FindingSeverity.OK
 
 
 def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
-    assert check_storage_area_names(area(tmp_path / "gone")) == ()
+    assert check_storage_area_owners(area(tmp_path / "gone")) == ()

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import BestEffortRequest, FindingState
+from gridbridge.model.site.setup_findings import BestEffortSetupRequest, FindingSeverity
 from gridbridge.site import besteffort_setup
 
 QCONF = """#!/bin/sh
@@ -55,9 +55,9 @@ ssh = "delta-master"
     return policy_file.parse_configuration("FILE", toml.encode())
 
 
-def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortRequest:
+def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortSetupRequest:
     """Return what is asked for."""
-    return BestEffortRequest(cluster=cluster, like=like)
+    return BestEffortSetupRequest(cluster=cluster, like=like)
 
 
 def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
@@ -83,7 +83,7 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )
 def test_where_none_can_be_made_that_is_said(
-    policy: Policy, wanted: BestEffortRequest, why: str
+    policy: Policy, wanted: BestEffortSetupRequest, why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
         besteffort_setup.plan_besteffort_queues(policy, wanted)
@@ -98,7 +98,7 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
         besteffort_setup.plan_besteffort_queues(policy, asked())
     (told,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
-    assert (told.item, told.state) == ("alpha: queue gb-be1", FindingState.WARNING)
+    assert (told.item, told.state) == ("alpha: queue gb-be1", FindingSeverity.WARNING)
 
 
 def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
@@ -106,15 +106,15 @@ def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
 ) -> None:
     """Clusters that this host can't set up are not judged."""
     (none,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
-    assert (none.item, none.state) == ("alpha: best-effort queues", FindingState.OK)
+    assert (none.item, none.state) == ("alpha: best-effort queues", FindingSeverity.OK)
 
     with (tmp_path / "complexes").open("a") as table:
         table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
     found = {
         each.item: each.state for each in besteffort_setup.check_besteffort_queues(policy, "alpha")
     }
-    assert found["queue gb-be1"] is FindingState.BROKEN
-    assert found["complex gb_besteffort"] is FindingState.OK
+    assert found["queue gb-be1"] is FindingSeverity.BROKEN
+    assert found["complex gb_besteffort"] is FindingSeverity.OK
     assert [
         list(besteffort_setup.check_besteffort_queues(policy, name)) for name in ("gamma", "delta")
     ] == [[], []]

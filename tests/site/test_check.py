@@ -9,13 +9,17 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
+from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    TransferSetupSituation,
+)
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 from gridbridge.site.check import _item
-from gridbridge.site.queue_setup import HomeSetup
+from gridbridge.site.queue_setup import HomeClusterSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
 
@@ -23,7 +27,7 @@ def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
     item = _item(
-        CheckFinding(item="key", state=FindingState.WARNING, found=words, hint=words), None
+        CheckFinding(item="key", state=FindingSeverity.WARNING, found=words, hint=words), None
     )
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
@@ -36,7 +40,7 @@ def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: 
 
     (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
 
-    assert (finding.item, finding.state) == ("published", FindingState.BROKEN)
+    assert (finding.item, finding.state) == ("published", FindingSeverity.BROKEN)
     assert finding.found == f"{tmp_path}/transfers.json: not a regular file of one link"
 
 
@@ -54,7 +58,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
         '[queue.transfer-b]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
     )
     why = 'FILE: [queue.transfer-b] cluster = "b": jobs of this queue are at "c"'
-    known = ConfigurationFacts(is_same=False, refused=(why,))
+    known = ServiceConfigurationFacts(is_same=False, refused=(why,))
     poller = PollerFacts(is_running=True, age_s=1.0, configuration=known)
     monkeypatch.setattr(service, "inspect_poller", lambda *_: poller)
 
@@ -62,8 +66,8 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
 
     told, account = report.items
     assert (report.worst, told.state, told.commands) == (
-        FindingState.BROKEN,
-        FindingState.BROKEN,
+        FindingSeverity.BROKEN,
+        FindingSeverity.BROKEN,
         (),
     )
     assert why in told.found
@@ -81,14 +85,14 @@ def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
 @pytest.mark.parametrize(
     ("uid", "error", "state"),
     [
-        (1234, SshLoginRefused, FindingState.WARNING),
-        (1234, HostNotReached, FindingState.BROKEN),
-        (0, SshLoginRefused, FindingState.BROKEN),
+        (1234, SshLoginRefused, FindingSeverity.WARNING),
+        (1234, HostNotReached, FindingSeverity.BROKEN),
+        (0, SshLoginRefused, FindingSeverity.BROKEN),
     ],
     ids=["a person without an account", "silent", "root, as the service"],
 )
 def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
-    uid: int, error: type[CommandFailed], state: FindingState, monkeypatch: pytest.MonkeyPatch
+    uid: int, error: type[CommandFailed], state: FindingSeverity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
     seen: Future[TransferSetupSituation] = Future()
@@ -96,7 +100,7 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
 
     (found,) = service._queue("transfer-delta", seen, None)
     assert (found.item, found.state) == ("queue transfer-delta", state)
-    assert (found.found == "not visible to this user") is (state is FindingState.WARNING)
+    assert (found.found == "not visible to this user") is (state is FindingSeverity.WARNING)
 
 
 def test_where_there_is_no_configuration_check_says_where_to_run_it(
@@ -122,7 +126,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
     )
     asked: list[str] = []
 
-    def see_home(_: Policy, of_host: str) -> HomeSetup:
+    def see_home(_: Policy, of_host: str) -> HomeClusterSettings:
         asked.append(of_host)
         raise CommandFailed(("qconf",), 1, b"", b"silent")
 

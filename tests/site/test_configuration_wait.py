@@ -6,13 +6,13 @@ from itertools import chain, repeat
 import pytest
 
 from gridbridge.decisions.site.outdated_services import OLDER_IN_FORCE
-from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
 from gridbridge.shell.clock import Clock
-from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration
+from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration_reload
 
-OLD = ConfigurationFacts(is_same=False)
-NEW = ConfigurationFacts(is_same=True)
-REFUSED = ConfigurationFacts(is_same=False, refused=("FILE: wrong",))
+OLD = ServiceConfigurationFacts(is_same=False)
+NEW = ServiceConfigurationFacts(is_same=True)
+REFUSED = ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",))
 
 
 class Service(Clock):
@@ -20,9 +20,9 @@ class Service(Clock):
 
     passed_s = 0.0
 
-    def __init__(self, *seen: ConfigurationFacts | None) -> None:
+    def __init__(self, *seen: ServiceConfigurationFacts | None) -> None:
         super().__init__(steady=lambda: self.passed_s)
-        self._seen: Iterator[ConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
+        self._seen: Iterator[ServiceConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
 
     def look(self) -> PollerFacts:
         """Return what is seen next."""
@@ -44,11 +44,11 @@ class Service(Clock):
     ids=["taken", "refused", "no service", "never taken"],
 )
 def test_it_is_waited_for_until_it_is_known_and_not_for_ever(
-    seen: tuple[ConfigurationFacts | None, ...], after_s: float, told: str
+    seen: tuple[ServiceConfigurationFacts | None, ...], after_s: float, told: str
 ) -> None:
     service = Service(*seen)
 
-    trouble = wait_for_configuration(service.look, service)
+    trouble = wait_for_configuration_reload(service.look, service)
 
     assert (told in trouble, bool(told)) == (True, bool(trouble))
     assert service.passed_s == pytest.approx(after_s, abs=LOOK_S)

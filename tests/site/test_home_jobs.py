@@ -35,7 +35,7 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
 
 def look(
     config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool
-) -> home_jobs.HomeJob | None:
+) -> home_jobs.UntransferredHomeJob | None:
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)

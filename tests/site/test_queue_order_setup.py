@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownCluster
+from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.shell import files
 from gridbridge.site import queue_order_setup
 from gridbridge.state import published_json
@@ -47,7 +47,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have home tell the queues that it has."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
     home = SimpleNamespace(query_queue_settings=lambda _: there)
-    monkeypatch.setattr(queue_order_setup, "queue_setup_ability", lambda _: home)
+    monkeypatch.setattr(queue_order_setup, "home_queue_setup_adapter", lambda _: home)
 
 
 def policy(order: str) -> Policy:
@@ -57,11 +57,11 @@ def policy(order: str) -> Policy:
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
     """Publish that a cluster said so many seconds ago how many of its four slots are free."""
     at = datetime.now(UTC) - timedelta(seconds=seconds)
-    told = ShownCluster(
+    told = PublishedClusterStatus(
         cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
     )
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-    files.replace_file(
+    files.replace_file_atomically(
         f"{folder}/{published_json.CLUSTERS}/{cluster}.json",
         published_json.encode_published_value(told),
     )
@@ -69,7 +69,7 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
     """Return the numbers that are to be changed."""
-    steps = queue_order_setup.plan_queue_numbers(
+    steps = queue_order_setup.plan_queue_sequence_numbers(
         policy(order), str(folder), f"{folder}/former.json"
     )
     return {one.edit.name: one.edit.value for one in steps}

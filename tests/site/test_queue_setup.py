@@ -72,7 +72,9 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
         "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
     ]
     assert (
-        queue_setup.plan_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line
+        queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[
+            0
+        ].line
         == steps[0].line
     )
 

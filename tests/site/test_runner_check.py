@@ -10,13 +10,13 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import capability_checks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-Look = Callable[[], list[tuple[FindingState, str]]]
+Look = Callable[[], list[tuple[FindingSeverity, str]]]
 
 
 @pytest.fixture(name="look")
@@ -24,7 +24,7 @@ def _look(tmp_path: Path) -> Look:
     """Judge at noon."""
     (tmp_path / "brought").mkdir()
 
-    def look() -> list[tuple[FindingState, str]]:
+    def look() -> list[tuple[FindingSeverity, str]]:
         clock = Clock(NOON.timestamp)
         found = capability_checks.check_runner_activity(
             clock, str(tmp_path), str(tmp_path / "brought")
@@ -56,18 +56,18 @@ def show(published: Path, state: CampaignState) -> None:
 @pytest.mark.parametrize(
     ("minutes", "state", "when"),
     [
-        (None, FindingState.WARNING, "never"),
-        (12, FindingState.WARNING, "12 min ago"),
-        (1, FindingState.OK, "1 min ago"),
+        (None, FindingSeverity.WARNING, "never"),
+        (12, FindingSeverity.WARNING, "12 min ago"),
+        (1, FindingSeverity.OK, "1 min ago"),
     ],
 )
 def test_campaigns_go_on_and_the_last_cycle_counts(
-    tmp_path: Path, look: Look, minutes: int | None, state: FindingState, when: str
+    tmp_path: Path, look: Look, minutes: int | None, state: FindingSeverity, when: str
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
         published_campaign_files.publish_campaign_value(
-            ShownSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
+            ShownTaskSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 
     assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]
@@ -84,13 +84,13 @@ def test_what_waits_for_no_cycle_is_not_told(
 
 def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> None:
     """The first campaign of a site whose runner nobody has started."""
-    campaign_files.write_campaign_file(
+    campaign_files.write_campaign_file_to_inbox(
         campaign_files.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
     )
 
     assert look() == [
         (
-            FindingState.WARNING,
+            FindingSeverity.WARNING,
             "0 unfinished and 1 file not accepted yet, last cycle of gridbridge-runner: never",
         )
     ]

@@ -5,18 +5,22 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.site.setup_findings import EditVerb, SetupEdit, SharedSettingUndo
+from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb, SharedSettingUndo
 from gridbridge.site.setup_edits import (
     delete_former_settings,
-    make_edit,
     read_former_settings,
     record_former_settings,
+    run_setup_edit,
 )
 
 
 def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:
-    done = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno")
-    back = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former)
+    done = SetupEdit(
+        verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value="seqno"
+    )
+    back = SetupEdit(
+        verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
+    )
     return SharedSettingUndo(done=done, undo=back)
 
 
@@ -51,4 +55,6 @@ def test_broken_notes_are_told(notes: str) -> None:
 
 def test_an_edit_that_fails_tells_the_last_words() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        make_edit(SetupEdit(verb=EditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)
+        run_setup_edit(
+            SetupEdit(verb=SetupEditVerb.SHELL, value="echo no such thing >&2; exit 3"), None
+        )

@@ -9,35 +9,40 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueInstanceStateFact,
+)
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQuery, LastClusterQueryRows
+from gridbridge.state.database.snapshots import LastClusterQueryResult, LastClusterQueryRows
 from gridbridge.state.snapshot_codec import decode_snapshot, encode_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000
-WAITING = JobStatus(
+WAITING = JobListRow(
     job_id=7,
     tasks=(range(3, 9), range(10, 20, 2)),
     name="campaign.1",
     owner="al\udce9ce",
-    state=JobState([JobFact.WAITING, JobFact.HELD], "h qw"),
+    state=JobState([JobStateFact.WAITING, JobStateFact.HELD], "h qw"),
 )
 RUNNING = replace(
     WAITING,
     tasks=(range(1, 2),),
-    state=JobState([JobFact.RUNNING], "r"),
+    state=JobState([JobStateFact.RUNNING], "r"),
     queue="all.q@n1",
     since=NOON,
     slots=4,
 )
-QUEUE = QueueStatus(
+QUEUE = QueueInstanceStatus(
     name="all.q@n1",
     slots_used=1,
     slots_reserved=2,
     slots_total=30,
-    state=QueueState([QueueFact.LOADED], "a"),
+    state=QueueInstanceState([QueueInstanceStateFact.LOADED], "a"),
     takes_batch=False,
     is_besteffort=True,
     slots_yielding=1,
@@ -45,7 +50,7 @@ QUEUE = QueueStatus(
 SEEN = ClusterSnapshot(
     cluster="beta",
     taken_at=NOON,
-    queues=(QUEUE, replace(QUEUE, name="b@n1", state=QueueState(), says_stay=True)),
+    queues=(QUEUE, replace(QUEUE, name="b@n1", state=QueueInstanceState(), says_stay=True)),
     jobs={7: (RUNNING, WAITING), 8: (replace(WAITING, job_id=8, tasks=()),)},
     pending=5,
     free_slots=6,
@@ -59,10 +64,10 @@ def _answers(tmp_path: Path) -> Iterator[LastClusterQueryRows]:
     database.close()
 
 
-def answer(content: bytes = b"rows", **other: object) -> LastClusterQuery:
+def answer(content: bytes = b"rows", **other: object) -> LastClusterQueryResult:
     """Return an answer that lists something."""
     known = {"place": "0.1.0 there", "asked_at": NOON, "every_s": 5.0, "content": content}
-    return LastClusterQuery(**known | other)  # type: ignore[arg-type]
+    return LastClusterQueryResult(**known | other)  # type: ignore[arg-type]
 
 
 def test_what_is_written_is_read_again() -> None:

@@ -16,12 +16,12 @@ from sqlalchemy import Engine, event
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.accounting import (
     PER_TRANSFER,
-    AccountingCursor,
     AccountingFilePosition,
-    RemoteRecord,
-    UsageSource,
+    ClusterAccountingProgress,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
 )
-from gridbridge.model.message import KEYS, StarterMessage, TransferOutcome
+from gridbridge.model.message import KEYS, TransferMessage, TransferOutcome
 from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfer_row import Transfer, TransferEvent
 from gridbridge.state.database import StateFile
@@ -44,7 +44,7 @@ TIME = st.datetimes(
 )
 ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(
-    lambda values: StarterMessage(**values)
+    lambda values: TransferMessage(**values)
 )
 STATE = st.just(UNSEEN) | st.builds(
     JobState, st.sets(st.sampled_from(WORDS), min_size=1), st.text(max_size=9)
@@ -58,7 +58,7 @@ BY_TYPE = {
     bool: st.booleans(),
     datetime: TIME,
     datetime | None: st.none() | TIME,
-    StarterMessage | None: st.none() | MESSAGE,
+    TransferMessage | None: st.none() | MESSAGE,
     JobState: STATE,
 }
 TRANSFER = st.builds(
@@ -112,7 +112,7 @@ def test_a_time_without_zone_is_refused(transfers: TransferRows, a_transfer: Bui
 
 def test_a_verdict_may_be_longer_than_a_message(transfers: TransferRows, a_transfer: Build) -> None:
     """What can be written can be read: else one long reason would stop the service."""
-    long = a_transfer(verdict=StarterMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
+    long = a_transfer(verdict=TransferMessage(outcome=TransferOutcome.ERROR, reason="x" * 10_000))
     transfers.put(long)
 
     assert transfers.open() == (long,)
@@ -145,7 +145,7 @@ def test_the_same_name_of_two_people_is_two_transfers(
 
 
 def test_putting_again_replaces_every_field(transfers: TransferRows, a_transfer: Build) -> None:
-    transfers.put(a_transfer(since=NOON, verdict=StarterMessage(exit_status="1"), reason="first"))
+    transfers.put(a_transfer(since=NOON, verdict=TransferMessage(exit_status="1"), reason="first"))
     second = a_transfer(remote_id=12)
     transfers.put(second)
 
@@ -340,11 +340,11 @@ def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(
     state_file.close()
 
 
-def a_record(**values: object) -> RemoteRecord:
-    known = RemoteRecord(
+def a_record(**values: object) -> RemoteJobRunAccounting:
+    known = RemoteJobRunAccounting(
         transfer="gb.alpha.7.0.1",
         cluster="beta",
-        source=UsageSource.ACCOUNTING,
+        source=RemoteUsageSource.ACCOUNTING,
         mark="00",
         job_id=12,
         owner="alice",
@@ -392,7 +392,7 @@ def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
 
 def test_a_cursor_moves_on(accounting: RemoteUsageRows) -> None:
     for offset in (10, 20):
-        cursor = AccountingCursor(
+        cursor = ClusterAccountingProgress(
             cluster="beta", path="/a", place=AccountingFilePosition(offset=offset, inode=2**64 - 1)
         )
         accounting.put_cursor(cursor)

@@ -11,20 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, encode_message
+from gridbridge.model.message import (
+    MAX_BYTES,
+    TransferMessage,
+    TransferMessageKind,
+    encode_transfer_message,
+)
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.state.spool_reader import FolderScan
+from gridbridge.state.spool_reader import ResumableFolderScan
 
 HOUR_S = 3600
 DAY_S = 24 * HOUR_S
 
 
-def message(at: str = "1767225600.000", **values: str) -> StarterMessage:
-    return StarterMessage(
-        **({"kind": MessageKind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values)
+def message(at: str = "1767225600.000", **values: str) -> TransferMessage:
+    return TransferMessage(
+        **({"kind": TransferMessageKind.RECORD, "transfer": "gb.alpha.7.0.1", "at": at} | values)
     )
 
 
@@ -64,7 +69,7 @@ def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
-    files.replace_file(path, encode_message(message(phase="held")))
+    files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
 
@@ -83,7 +88,7 @@ def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> No
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
-    files.replace_file(path, encode_message(message(phase="held")))
+    files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
     inbox.remove(letter.path)
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
@@ -100,7 +105,7 @@ def test_messages_come_in_the_order_of_their_times(folder: Path) -> None:
 
 def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
     path = folder / "m.1"
-    path.write_bytes(encode_message(message(at="")))
+    path.write_bytes(encode_transfer_message(message(at="")))
     os.utime(path, (12.5, 12.5))
 
     assert [one.message.at for one in SpoolInbox(str(folder), 10, Clock()).read()] == ["12.500"]
@@ -108,8 +113,10 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
-        files.replace_file(
-            f"{folder}/{files.random_file_name('m.')}", encode_message(message()), durable=False
+        files.replace_file_atomically(
+            f"{folder}/{files.random_file_name('m.')}",
+            encode_transfer_message(message()),
+            durable=False,
         )
     inbox = SpoolInbox(str(folder), 1000, Clock())
 
@@ -157,8 +164,8 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
-    told = message(kind=MessageKind.ENDED)
-    inbox, whole = SpoolInbox(str(folder), 10, Clock()), encode_message(told) + b"\n"
+    told = message(kind=TransferMessageKind.ENDED)
+    inbox, whole = SpoolInbox(str(folder), 10, Clock()), encode_transfer_message(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
         assert inbox.read() == ()
@@ -170,7 +177,9 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
-    path = write_in_place(folder, encode_message(message(kind=MessageKind.ENDED))[:-1] + end)
+    path = write_in_place(
+        folder, encode_transfer_message(message(kind=TransferMessageKind.ENDED))[:-1] + end
+    )
     inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
@@ -191,7 +200,7 @@ def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
 def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
     inbox, whole = (
         SpoolInbox(str(folder), 10, Clock()),
-        encode_message(message(kind=MessageKind.CLOSED)) + b"\n",
+        encode_transfer_message(message(kind=TransferMessageKind.CLOSED)) + b"\n",
     )
     path = write_in_place(folder, whole[:20])
     looks = [inbox.read() for _ in range(2)]
@@ -199,12 +208,12 @@ def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
         file.write(whole[20:])
 
     assert looks == [(), ()]
-    assert [letter.message.kind for letter in inbox.read()] == [MessageKind.CLOSED]
+    assert [letter.message.kind for letter in inbox.read()] == [TransferMessageKind.CLOSED]
 
 
 def test_a_shell_can_not_send_a_record(folder: Path) -> None:
     """Gridbridge-as-user takes none under such a name."""
-    path = write_in_place(folder, encode_message(message()) + b"\n")
+    path = write_in_place(folder, encode_transfer_message(message()) + b"\n")
 
     assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert not path.exists()
@@ -220,7 +229,7 @@ def make_sparse(path: Path) -> None:
 
 
 def make_hard_links(path: Path) -> None:
-    path.write_bytes(encode_message(message()))
+    path.write_bytes(encode_transfer_message(message()))
     os.link(path, path.with_name("m.other"))
 
 
@@ -231,14 +240,20 @@ def make_socket(path: Path) -> None:
 BROKEN = {
     "empty": lambda path: make_file(path, b""),
     "no message": lambda path: make_file(path, b"\xff\0\n"),
-    "cut": lambda path: make_file(path, encode_message(message())[:-1]),
-    "too long": lambda path: make_file(path, encode_message(message(reason="x" * MAX_BYTES))),
-    "bad transfer": lambda path: make_file(path, encode_message(message(transfer="gb.alpha.7"))),
-    "superfluous zeros": lambda path: make_file(
-        path, encode_message(message(transfer="gb.alpha.07.0.1"))
+    "cut": lambda path: make_file(path, encode_transfer_message(message())[:-1]),
+    "too long": lambda path: make_file(
+        path, encode_transfer_message(message(reason="x" * MAX_BYTES))
     ),
-    "not a number": lambda path: make_file(path, encode_message(message(at="nan"))),
-    "after the calendar": lambda path: make_file(path, encode_message(message(at="1e300"))),
+    "bad transfer": lambda path: make_file(
+        path, encode_transfer_message(message(transfer="gb.alpha.7"))
+    ),
+    "superfluous zeros": lambda path: make_file(
+        path, encode_transfer_message(message(transfer="gb.alpha.07.0.1"))
+    ),
+    "not a number": lambda path: make_file(path, encode_transfer_message(message(at="nan"))),
+    "after the calendar": lambda path: make_file(
+        path, encode_transfer_message(message(at="1e300"))
+    ),
     "symbolic link": lambda path: path.symlink_to("/etc/passwd"),
     "dangling link": lambda path: path.symlink_to("nowhere"),
     "hard links": make_hard_links,
@@ -321,7 +336,7 @@ def test_trouble_of_our_own_removes_nothing(
         raise StateError("open") from OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "read_safe_file", no_descriptors)
+        patched.setattr(files, "read_file_only_owner_writes", no_descriptors)
         assert inbox.read() == ()
 
     assert "removed=no" in caplog.text
@@ -332,13 +347,13 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = spool.send_spool_message(message(), str(folder))
-    read = files.read_safe_file
+    read = files.read_file_only_owner_writes
 
     def vanish(*arguments: object) -> object:
         files.remove_file(path)
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "read_safe_file", vanish)
+    monkeypatch.setattr(files, "read_file_only_owner_writes", vanish)
 
     assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []
@@ -368,7 +383,7 @@ def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(
     for _ in range(7):
         spool.create_wake_fifo(str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
-    monkeypatch.setattr(inbox, "_waking", FolderScan(3))
+    monkeypatch.setattr(inbox, "_waking", ResumableFolderScan(3))
 
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]

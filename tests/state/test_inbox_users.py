@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import MessageKind, StarterMessage, encode_message
+from gridbridge.model.message import TransferMessage, TransferMessageKind, encode_transfer_message
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.state.inbox import NAMES_A_SCAN, SpoolInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
-MESSAGE = StarterMessage(kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
+MESSAGE = TransferMessage(
+    kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
+)
 FORGED = MESSAGE.but(reason="forged")
 FLOOD = 100_000
 SCANS = FLOOD // NAMES_A_SCAN + 1  # until all names have been looked at
@@ -33,12 +35,12 @@ pytestmark = [
 
 def overwrite(path: str) -> None:
     with open(path, "r+b") as file:
-        file.write(encode_message(FORGED))
+        file.write(encode_transfer_message(FORGED))
 
 
 def rename_over(path: str) -> None:
     own = f"{os.path.dirname(path)}/.own"
-    files.replace_file(own, encode_message(FORGED))
+    files.replace_file_atomically(own, encode_transfer_message(FORGED))
     os.rename(own, path)
 
 
@@ -115,7 +117,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
 def keep_note(folder: Path) -> str:
     """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
     path = f"{folder}/wake/note"
-    files.replace_file(path, encode_message(MESSAGE))
+    files.replace_file_atomically(path, encode_transfer_message(MESSAGE))
     return path
 
 
@@ -142,7 +144,10 @@ def test_what_the_service_cannot_open_is_removed(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     as_user(
-        MALLORY, lambda: files.replace_file(f"{spool_folder}/m.0", encode_message(MESSAGE), mode=0)
+        MALLORY,
+        lambda: files.replace_file_atomically(
+            f"{spool_folder}/m.0", encode_transfer_message(MESSAGE), mode=0
+        ),
     )
 
     with acting_as(SERVICE):
@@ -188,7 +193,7 @@ def test_a_flood_does_not_delay_others(
 
 
 def flood(folder: Path, count: int) -> None:
-    content = encode_message(MESSAGE)
+    content = encode_transfer_message(MESSAGE)
     for number in range(count):
         end = os.open(f"{folder}/m.{number}", os.O_WRONLY | os.O_CREAT, 0o644)
         os.write(end, content)

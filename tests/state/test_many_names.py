@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import MessageKind, StarterMessage
+from gridbridge.model.message import TransferMessage, TransferMessageKind
 from gridbridge.shell.clock import Clock
 from gridbridge.state import inbox as inboxes
 from gridbridge.state import spool, spool_reader
@@ -25,8 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def send(folder: Path, count: int, uid: int = -1) -> list[str]:
-    message = StarterMessage(
-        kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
+    message = TransferMessage(
+        kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
     )
     paths = [spool.send_spool_message(message, str(folder)) for _ in range(count)]
     for path in paths:

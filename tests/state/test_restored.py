@@ -10,18 +10,18 @@ import pytest
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    LedgerArray,
-    TaskOutcome,
+    RootLedgerArray,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 
@@ -29,7 +29,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4
 LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more, 8 has a copy
     *(
-        LedgerArray(
+        RootLedgerArray(
             number=number,
             cluster="beta",
             tasks=tuple((task, 1) for task in range(AN_ARRAY * number - 4, AN_ARRAY * number)),
@@ -37,8 +37,8 @@ LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more
         )
         for number in range(1, 6)
     ),
-    LedgerArray(number=6, cluster="gamma", tasks=((5, 2), (7, 2), (0, 2)), job_id=76),
-    LedgerArray(number=7, cluster="gamma", tasks=((8, 2),), job_id=77, is_of_copies=True),
+    RootLedgerArray(number=6, cluster="gamma", tasks=((5, 2), (7, 2), (0, 2)), job_id=76),
+    RootLedgerArray(number=7, cluster="gamma", tasks=((8, 2),), job_id=77, is_of_copies=True),
 )
 KNOWN = {each for one in LEDGER for each in one.tasks}
 
@@ -50,7 +50,7 @@ class Restored:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.database, self.campaigns = database, CampaignRows(database)
         self.tries = CampaignAttemptRows(database, self.campaigns)
-        wish = AtCluster(exec_file="run")
+        wish = JdlClusterSettings(exec_file="run")
         one = Campaign(
             number=0,
             uid=1000,
@@ -64,7 +64,7 @@ class Restored:
         self.campaigns.add(one, "token")
         for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
             self.campaigns.intend(1, cluster, tasks, NOON)
-        self.campaigns.array_is(self.array(1), ArrayState.RELEASED, 71)
+        self.campaigns.array_is(self.array(1), ArraySubmissionState.RELEASED, 71)
 
     def array(self, number: int) -> CampaignArray:
         """Look one up."""
@@ -124,7 +124,7 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     whole.take_over(whole.array(2))
 
     assert portions < restored.take_over(restored.array(2), portions)
-    pending = {task for task, *_, how in restored.sent() if how == TaskOutcome.PENDING}
+    pending = {task for task, *_, how in restored.sent() if how == TaskAttemptOutcome.PENDING}
     there = {task for task, _ in restored.waiting()} | pending
     assert there == {*range(TASKS)}
     anew = restored.campaigns.intend(1, "beta", 5, NOON)
@@ -141,7 +141,10 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(
     first, second, *_ = restored.campaigns.pending(restored.array(1))
     ended = [
         replace(one, outcome=outcome)
-        for one, outcome in ((first, TaskOutcome.PROGRAM_ERROR), (second, TaskOutcome.SUCCESS))
+        for one, outcome in (
+            (first, TaskAttemptOutcome.PROGRAM_ERROR),
+            (second, TaskAttemptOutcome.SUCCESS),
+        )
     ]
     restored.campaigns.ended(ended)
     restored.campaigns.count(1, 2, 1)
@@ -169,8 +172,8 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     assert (found.ended, found.failed) == (0, 0)
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
-    marks = CancellationMarkRows(restored.database).all()
+    marks = TaskDeletionMarkRows(restored.database).all()
     assert {place: CancellationMark(wiped_for=CancellationReason.UNWANTED)} == marks[
         1, known.number
     ]
-    assert (6, 1, known.number, place, TaskOutcome.PENDING) in restored.sent()
+    assert (6, 1, known.number, place, TaskAttemptOutcome.PENDING) in restored.sent()

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import MessageKind, StarterMessage, decode_message
+from gridbridge.model.message import TransferMessage, TransferMessageKind, decode_transfer_message
 from gridbridge.state import spool
 
-MESSAGE = StarterMessage(kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")
+MESSAGE = TransferMessage(kind=TransferMessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_a_message_lies_whole_under_a_name_of_its_own(folder: str) -> None:
     paths = {spool.send_spool_message(MESSAGE, folder) for _ in range(3)}
 
     assert len(paths) == 3
-    assert all(decode_message(Path(path).read_bytes()) == MESSAGE for path in paths)
+    assert all(decode_transfer_message(Path(path).read_bytes()) == MESSAGE for path in paths)
     assert all(os.path.basename(path).startswith("m.") for path in paths)
 
 

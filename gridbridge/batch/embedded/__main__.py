@@ -16,21 +16,21 @@ from gridbridge.batch.embedded import job_verbs, keeper
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
     EmbeddedJobEnd,
+    EmbeddedJobRequest,
     EmbeddedTransferQueue,
-    NewEmbeddedJob,
 )
 from gridbridge.batch.embedded.embedded_output import (
-    EmbeddedClusterLine,
-    EmbeddedEndLine,
-    EmbeddedJobLine,
-    encode_answer,
+    PrintedEmbeddedCluster,
+    PrintedEmbeddedJob,
+    PrintedEmbeddedJobEnd,
+    encode_embedded_answer,
 )
 from gridbridge.batch.embedded.job_store import (
     EmbeddedJobStore,
     EmbeddedRequestRefused,
     NoSuchEmbeddedJob,
 )
-from gridbridge.batch.state_letters import render_job_letters
+from gridbridge.batch.state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import METHODS
 
@@ -52,7 +52,7 @@ def main() -> int:
         return _fail(error, os.EX_TEMPFAIL)
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
-    keeper.start_keeper_if_needed(database)
+    keeper.start_job_keeper_if_needed(database)
     return os.EX_OK
 
 
@@ -64,7 +64,7 @@ def _fail(error: Exception, status: int) -> int:
 def _look_after(database: EmbeddedJobStore) -> None:
     """Account for the jobs whose keepers died; every command does this first."""
     for job in database.account_for_lost():
-        keeper.remove_private_folder(database.folder, job)
+        keeper.remove_job_private_folder(database.folder, job)
 
 
 def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
@@ -83,7 +83,7 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
             else _ended(database, arguments.job)
         )
     elif arguments.verb == "keep":
-        keeper.run_keeper(database)
+        keeper.run_and_supervise_jobs(database)
     else:
         VERBS[arguments.verb](database, arguments)
     return b""
@@ -103,8 +103,10 @@ VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
     "delete-array": lambda database, arguments: job_verbs.delete_embedded_array(
         database, arguments.job, arguments.places
     ),
-    "clear": lambda database, arguments: job_verbs.clear_error_state(database, arguments.job),
-    "pin": lambda database, arguments: job_verbs.pin_embedded_job(
+    "clear": lambda database, arguments: job_verbs.clear_embedded_job_error(
+        database, arguments.job
+    ),
+    "pin": lambda database, arguments: job_verbs.pin_embedded_job_to_queue(
         database, arguments.job, arguments.queue
     ),
     "stay": lambda database, arguments: job_verbs.keep_embedded_job_home(
@@ -124,7 +126,7 @@ def _queue(arguments: argparse.Namespace) -> EmbeddedTransferQueue:
 
 
 def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
-    request = NewEmbeddedJob(
+    request = EmbeddedJobRequest(
         name=arguments.name,
         account=arguments.account,
         shell=arguments.shell,
@@ -144,7 +146,7 @@ def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
 
 def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
     with database.one_view():
-        cluster = EmbeddedClusterLine(
+        cluster = PrintedEmbeddedCluster(
             host=socket.gethostname(),
             slots=str(database.slots),
             used=str(database.used),
@@ -156,19 +158,19 @@ def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
             ),
         )
         jobs = (number and database.tasks(number)) or database.jobs(number, name)
-        return encode_answer(cluster, *(_line(database, job) for job in jobs))
+        return encode_embedded_answer(cluster, *(_line(database, job) for job in jobs))
 
 
-def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobLine:
+def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
     facts = job.facts
     is_kept = not job.pid or database.keepers.is_kept(job.id)
-    return EmbeddedJobLine(
+    return PrintedEmbeddedJob(
         id=str(job.id),
         name=job.name,
         account=job.account,
         owner=job.owner,
         facts=" ".join(facts),
-        state=render_job_letters(facts),
+        state=render_job_state_letters(facts),
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,
@@ -183,9 +185,9 @@ def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobLine:
 def _ended(database: EmbeddedJobStore, number: int) -> bytes:
     ended_job = database.end_of(number)
     if ended_job is None:
-        return encode_answer()
+        return encode_embedded_answer()
     account, end = ended_job
-    return encode_answer(_end_line(account, end))
+    return encode_embedded_answer(_end_line(account, end))
 
 
 def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
@@ -195,11 +197,11 @@ def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
         )
         for task in database.ends_of(array)
     )
-    return encode_answer(*lines)
+    return encode_embedded_answer(*lines)
 
 
-def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> EmbeddedEndLine:
-    return EmbeddedEndLine(
+def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> PrintedEmbeddedJobEnd:
+    return PrintedEmbeddedJobEnd(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),
         signal="" if end.signal is None else str(end.signal),

@@ -1,6 +1,12 @@
 """Builds command lines of the embedded cluster's program from values."""
 
-from gridbridge.model.request import YIELDS, JobRequest, JobSpec, is_home_place, split_relation
+from gridbridge.model.request import (
+    YIELDS,
+    JobRequest,
+    JobSpec,
+    is_home_only_resource,
+    split_name_and_relation,
+)
 from gridbridge.model.route import EmbeddedFolder
 
 Argv = tuple[str, ...]
@@ -8,7 +14,7 @@ OWN = "embedded"  # the queue of the cluster's own slots
 WALLTIME = "h_rt"  # the name of the walltime resource
 
 
-def submit_held_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
+def submit_held_job_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Build the command that submits a held job; its script goes by standard input.
 
     An array uses the cluster's own slots only: a campaign's task is never sent on to another
@@ -25,7 +31,7 @@ def _array(spec: JobSpec) -> Argv:
     return (*options, "--yields") if YIELDS in spec.request.types else options
 
 
-def list_cluster_command(folder: EmbeddedFolder) -> Argv:
+def list_cluster_and_jobs_command(folder: EmbeddedFolder) -> Argv:
     """Build the command that lists the cluster and all its jobs."""
     return _call(folder, "list")
 
@@ -35,12 +41,12 @@ def show_job_command(folder: EmbeddedFolder, job: str) -> Argv:
     return _call(folder, "list", f"--job={job}")
 
 
-def list_named_command(folder: EmbeddedFolder, name: str) -> Argv:
+def list_jobs_by_name_command(folder: EmbeddedFolder, name: str) -> Argv:
     """Build the command that lists the jobs of a name."""
     return _call(folder, "list", f"--name={name}")
 
 
-def show_end_command(folder: EmbeddedFolder, job: str) -> Argv:
+def show_job_end_command(folder: EmbeddedFolder, job: str) -> Argv:
     """Build the command that shows how a job ended."""
     return _call(folder, "ended", job)
 
@@ -50,7 +56,7 @@ def rename_and_release_command(folder: EmbeddedFolder, job: str, name: str) -> A
     return _call(folder, "release", job, f"--name={name}")
 
 
-def show_task_ends_command(folder: EmbeddedFolder, array: str) -> Argv:
+def show_array_task_ends_command(folder: EmbeddedFolder, array: str) -> Argv:
     """Build the command that shows the ends of an array's tasks."""
     return _call(folder, "ended", array, "--tasks")
 
@@ -65,12 +71,12 @@ def delete_array_command(folder: EmbeddedFolder, array: str, indices: str = "") 
     return _call(folder, "delete-array", array, f"--places={indices}")
 
 
-def job_verb_command(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
+def job_control_command(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
     """Build the command that holds, releases, suspends, resumes or deletes a job."""
     return _call(folder, verb, job)
 
 
-def stay_home_command(folder: EmbeddedFolder, job: str, reason: str) -> Argv:
+def keep_on_own_slots_command(folder: EmbeddedFolder, job: str, reason: str) -> Argv:
     """Build the command that restricts a job to the cluster's own slots."""
     return _call(folder, "stay", job, f"--reason={reason}")
 
@@ -87,9 +93,11 @@ def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> s
     ignoring it would change the job.
     """
     ignored = (WALLTIME,) if is_array else ()
-    unsupported = [name for name, _ in request.hard if not (is_home_place(name) or name in ignored)]
+    unsupported = [
+        name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)
+    ]
     unsupported += [name for clause in request.either for name, _ in clause]
-    unsupported = [split_relation(name)[0] for name in unsupported]
+    unsupported = [split_name_and_relation(name)[0] for name in unsupported]
     unsupported += ["checkpointing"] if request.checkpoint else []
     unsupported += ["-notify"] if request.notify else []
     return f"an embedded cluster has no {', '.join(unsupported)}" if unsupported else ""

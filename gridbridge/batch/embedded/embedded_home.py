@@ -16,7 +16,7 @@ def keep_refused_job_home(
 ) -> bool:
     """Restrict a job to the cluster's own slots; False if the cluster has too few."""
     del own, variants
-    argv = embedded_commands.stay_home_command(folder, job, reason)
+    argv = embedded_commands.keep_on_own_slots_command(folder, job, reason)
     answer = run_program(argv, folder.environment(), folder.timeout_s)
     return answer.status != os.EX_DATAERR and bool(answer.checked())
 

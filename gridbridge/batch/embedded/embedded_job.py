@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from gridbridge.batch.state_letters import render_job_letters
-from gridbridge.model.states import JobFact
+from gridbridge.batch.state_letters import render_job_state_letters
+from gridbridge.model.states import JobStateFact
 
 
 class EmbeddedJob(NamedTuple):
@@ -39,21 +39,21 @@ class EmbeddedJob(NamedTuple):
     @property
     def facts(self) -> tuple[str, ...]:
         """The job's state facts, in the words of model.states."""
-        waits = ((JobFact.WAITING, True), (JobFact.ERROR, self.error))
+        waits = ((JobStateFact.WAITING, True), (JobStateFact.ERROR, self.error))
         runs = (
-            (JobFact.RUNNING, True),
-            (JobFact.SUSPENDED, self.suspended),
-            (JobFact.BY_HAND, self.suspended),
-            (JobFact.DELETING, self.deleting),
+            (JobStateFact.RUNNING, True),
+            (JobStateFact.SUSPENDED, self.suspended),
+            (JobStateFact.BY_HAND, self.suspended),
+            (JobStateFact.DELETING, self.deleting),
         )
-        either = ((JobFact.HELD, self.held), (JobFact.RESTARTED, self.restarted))
+        either = ((JobStateFact.HELD, self.held), (JobStateFact.RESTARTED, self.restarted))
         candidates = (*(runs if self.pid else waits), *either)
         return tuple(fact for fact, holds in candidates if holds)
 
     @property
     def letters(self) -> str:
         """The job's state as qstat's letters."""
-        return render_job_letters(self.facts)
+        return render_job_state_letters(self.facts)
 
 
 class EmbeddedTransferQueue(NamedTuple):
@@ -66,7 +66,7 @@ class EmbeddedTransferQueue(NamedTuple):
     pending_limit: int  # it is closed while this many jobs wait there; 0: never
 
 
-class NewEmbeddedJob(NamedTuple):
+class EmbeddedJobRequest(NamedTuple):
     """The request for a new job or array of an embedded cluster."""
 
     name: str
@@ -95,7 +95,7 @@ class EmbeddedJobEnd(NamedTuple):
     killed_for: str = ""  # a word of model.job.KilledFor
 
 
-class EmbeddedTaskEnd(NamedTuple):
+class EmbeddedArrayTaskEnd(NamedTuple):
     """The end of an array task, with its account, index and wallclock time."""
 
     account: str

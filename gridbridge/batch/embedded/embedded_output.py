@@ -10,7 +10,7 @@ WHOLE = b".\n"
 BETWEEN = b"\n"
 
 
-class EmbeddedClusterLine:
+class PrintedEmbeddedCluster:
     """The printed state of a whole embedded cluster; all values are text."""
 
     host: str
@@ -24,7 +24,7 @@ class EmbeddedClusterLine:
         _fill(self, values)
 
 
-class EmbeddedJobLine:
+class PrintedEmbeddedJob:
     """The printed state of a waiting or running embedded job."""
 
     id: str
@@ -46,7 +46,7 @@ class EmbeddedJobLine:
         _fill(self, values)
 
 
-class EmbeddedEndLine:
+class PrintedEmbeddedJobEnd:
     """The printed end of an embedded job; no status and no signal if nobody saw the end."""
 
     account: str
@@ -64,38 +64,45 @@ class EmbeddedEndLine:
         _fill(self, values)
 
 
-Line = EmbeddedClusterLine | EmbeddedJobLine | EmbeddedEndLine
+Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
 
 
-def encode_answer(*blocks: Line) -> bytes:
+def encode_embedded_answer(*blocks: Line) -> bytes:
     """Encode an answer as blocks of key-value lines with a final point."""
-    return BETWEEN.join(key_value_lines.encode_lines(vars(block)) for block in blocks) + WHOLE
+    return (
+        BETWEEN.join(key_value_lines.encode_key_value_lines(vars(block)) for block in blocks)
+        + WHOLE
+    )
 
 
-def parse_cluster_and_jobs(answer: bytes) -> tuple[EmbeddedClusterLine, list[EmbeddedJobLine]]:
+def parse_cluster_and_jobs(
+    answer: bytes,
+) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
     """Parse the answer of the verb `list`; ParseError if it is incomplete."""
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = EmbeddedClusterLine(
-        **key_value_lines.decode_lines(blocks[0], _keys(EmbeddedClusterLine))
+    cluster = PrintedEmbeddedCluster(
+        **key_value_lines.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster))
     )
-    keys = _keys(EmbeddedJobLine)
+    keys = _keys(PrintedEmbeddedJob)
     return cluster, [
-        EmbeddedJobLine(**key_value_lines.decode_lines(block, keys)) for block in blocks[1:]
+        PrintedEmbeddedJob(**key_value_lines.decode_key_value_lines(block, keys))
+        for block in blocks[1:]
     ]
 
 
-def parse_job_end(answer: bytes) -> EmbeddedEndLine | None:
+def parse_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
     """Parse the answer of the verb `ended`; None if the job's end is unknown."""
     return next(iter(parse_task_ends(answer)), None)
 
 
-def parse_task_ends(answer: bytes) -> list[EmbeddedEndLine]:
+def parse_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
     """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
-    keys = _keys(EmbeddedEndLine)
+    keys = _keys(PrintedEmbeddedJobEnd)
     return [
-        EmbeddedEndLine(**key_value_lines.decode_lines(block, keys)) for block in _blocks(answer)
+        PrintedEmbeddedJobEnd(**key_value_lines.decode_key_value_lines(block, keys))
+        for block in _blocks(answer)
     ]
 
 

@@ -32,7 +32,7 @@ class EmbeddedJobNotStarted(GridbridgeError):
     """Raised when a job's first process can't start, for a reason its owner can correct."""
 
 
-class JobFirstProcess:
+class EmbeddedJobFirstProcess:
     """A job's first process, as its keeper controls it."""
 
     def __init__(
@@ -53,7 +53,7 @@ class JobFirstProcess:
             raise EmbeddedJobNotStarted(
                 message.decode("utf-8", "replace") or "its first process was killed"
             )
-        self.birth = process_identity.process_birth_id(self.pid)
+        self.birth = process_identity.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:
         """Wait for the report that the process is ready or has failed, up to a time limit."""
@@ -113,7 +113,7 @@ def _prepare(job: EmbeddedJob) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+def embedded_job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     """Return a job's environment variables under Grid Engine's names (qsub(1))."""
     person = pwd.getpwuid(os.getuid())
     return {

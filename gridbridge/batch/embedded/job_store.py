@@ -10,11 +10,11 @@ from typing import Any
 from gridbridge.batch.embedded import process_identity
 from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.embedded_job import (
+    EmbeddedArrayTaskEnd,
     EmbeddedJob,
     EmbeddedJobEnd,
-    EmbeddedTaskEnd,
+    EmbeddedJobRequest,
     EmbeddedTransferQueue,
-    NewEmbeddedJob,
 )
 from gridbridge.batch.embedded.keeper_locks import JobKeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
@@ -77,7 +77,7 @@ MOST_TASKS = 100_000  # of one array
 LOST = "its keeper died: nobody saw its end"
 
 
-def decode_stored_text(content: bytes) -> str:
+def decode_sqlite_text(content: bytes) -> str:
     """Decode a stored text."""
     return content.decode("utf-8", "surrogateescape")
 
@@ -89,10 +89,10 @@ def encode_for_sqlite(value: object) -> object:
 
 def decode_from_sqlite(value: Any) -> Any:
     """Decode a stored value: bytes become text."""
-    return decode_stored_text(value) if isinstance(value, bytes) else value
+    return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
-def open_store_file(folder: str, create: bool) -> sqlite3.Connection:
+def open_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
     """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
     path = f"{folder}/{FILE}"
     if create:
@@ -127,7 +127,7 @@ def _upgrade(db: sqlite3.Connection) -> None:
             db.execute("ROLLBACK")
 
 
-def record_job_end(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+def write_job_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
     """Write the accounting row of an ended job."""
     row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
     times = (job.submitted_at, job.started_at, time.time())
@@ -136,27 +136,27 @@ def record_job_end(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd
     db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
 
 
-def read_recorded_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+def read_recorded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
     """Return an ended job's account and end, None if there is no accounting row."""
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
     return (
-        (decode_stored_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:])))
+        (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:])))
         if row
         else None
     )
 
 
-def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedTaskEnd]:
+def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
     """Return the recorded ends of an array's tasks, by index."""
     rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
     return [_task(*row) for row in rows]
 
 
-def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedTaskEnd:
-    return EmbeddedTaskEnd(
-        decode_stored_text(account),
+def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedArrayTaskEnd:
+    return EmbeddedArrayTaskEnd(
+        decode_sqlite_text(account),
         index,
         wallclock_s,
         EmbeddedJobEnd(*map(decode_from_sqlite, end)),
@@ -176,7 +176,7 @@ class EmbeddedJobStore:
 
     def __init__(self, folder: str, create: bool = False) -> None:
         self.folder = folder
-        self._db = open_store_file(folder, create)
+        self._db = open_job_store_file(folder, create)
         self.keepers = JobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
@@ -231,7 +231,7 @@ class EmbeddedJobStore:
         """The number of slots that preemptible jobs use."""
         return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
-    def add(self, request: NewEmbeddedJob, owner: str) -> int:
+    def add(self, request: EmbeddedJobRequest, owner: str) -> int:
         """Add a new job or array, and return its id."""
         with self.change():
             self._require_room(request)
@@ -243,7 +243,7 @@ class EmbeddedJobStore:
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
         return job
 
-    def _insert(self, request: NewEmbeddedJob, owner: str, array: int, index: int) -> int:
+    def _insert(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
         values = {
             "name": request.name,
             "account": request.account,
@@ -289,7 +289,7 @@ class EmbeddedJobStore:
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
-    def _require_room(self, request: NewEmbeddedJob) -> None:
+    def _require_room(self, request: EmbeddedJobRequest) -> None:
         has = self.require(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
@@ -390,14 +390,14 @@ class EmbeddedJobStore:
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move a job from the job list to the accounting."""
-        record_job_end(self._db, job, end)
+        write_job_accounting_row(self._db, job, end)
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return an ended job's account and end; None if there is no record."""
-        return read_recorded_end(self._db, number)
+        return read_recorded_job_end(self._db, number)
 
-    def ends_of(self, array: int) -> list[EmbeddedTaskEnd]:
+    def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
         """Return the recorded ends of an array's tasks, by index."""
         return read_recorded_task_ends(self._db, array)
 
@@ -407,7 +407,7 @@ class EmbeddedJobStore:
             job
             for job in self._jobs(" WHERE pid > 0")
             if not self.keepers.is_kept(job.id)
-            and process_identity.process_birth_id(job.pid) != job.birth
+            and process_identity.unique_process_id(job.pid) != job.birth
         ]
 
     def account_for_lost(self) -> Iterable[int]:

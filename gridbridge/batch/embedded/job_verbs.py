@@ -14,7 +14,7 @@ from gridbridge.batch.embedded.job_store import (
     EmbeddedRequestRefused,
     NoSuchEmbeddedJob,
 )
-from gridbridge.batch.embedded.process_identity import signal_process_group
+from gridbridge.batch.embedded.process_identity import signal_job_process_group
 from gridbridge.model.campaigns.attempt_numbers import parse_index_ranges
 
 
@@ -38,7 +38,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
-    queue_methods.run_queue_method(database, job, "suspend")
+    queue_methods.run_transfer_queue_method(database, job, "suspend")
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -48,7 +48,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
         _signal(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
-    queue_methods.run_queue_method(database, job, "resume")
+    queue_methods.run_transfer_queue_method(database, job, "resume")
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
@@ -56,10 +56,10 @@ def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
     with database.change():
         job = database.job(number)
         _end(database, job)
-    queue_methods.run_queue_method(database, job, "terminate")
+    queue_methods.run_transfer_queue_method(database, job, "terminate")
 
 
-def pin_embedded_job(database: EmbeddedJobStore, number: int, queue: str) -> None:
+def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
     with database.change():
         database.require(queue)
@@ -77,7 +77,7 @@ def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str)
         database.set(job.id, wanted=OWN, reason=reason)
 
 
-def clear_error_state(database: EmbeddedJobStore, number: int) -> None:
+def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
     """Clear a job's error state, so that it is started again."""
     with database.change():
         database.set(database.job(number).id, error="")
@@ -117,4 +117,4 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 def _signal(job: EmbeddedJob, number: int) -> None:
     """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
     if job.pid and not job.at:
-        signal_process_group(job.pid, job.birth, number)
+        signal_job_process_group(job.pid, job.birth, number)

@@ -23,12 +23,12 @@ from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.first_process import (
     SCRIPT,
     TMPDIR,
+    EmbeddedJobFirstProcess,
     EmbeddedJobNotStarted,
-    JobFirstProcess,
 )
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.queue_methods import job_private_folder
-from gridbridge.batch.embedded.task_limits import RunningJobLimits
+from gridbridge.batch.embedded.task_limits import WalltimeAndPreemptionCheck
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
@@ -36,38 +36,38 @@ RETRY_S = 1.0  # between two tries to write an end to a full disk
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job and not its keeper
 
 
-def run_keeper(database: EmbeddedJobStore) -> None:
+def run_and_supervise_jobs(database: EmbeddedJobStore) -> None:
     """Start and supervise one job after another until no job can start."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
-        opened = queue_methods.query_open_queues(database)
+        opened = queue_methods.query_open_transfer_queues(database)
         if not database.next_to_start(opened):
             return
         if started := _start(database, opened):
-            start_keeper_if_needed(database)
+            start_job_keeper_if_needed(database)
             _see_through(database, *started)
 
 
-def start_keeper_if_needed(database: EmbeddedJobStore) -> None:
+def start_job_keeper_if_needed(database: EmbeddedJobStore) -> None:
     """Start a keeper if a job could start, and preempt tasks if that frees its slots.
 
     A failure is ignored, since the next command tries again.
     """
     with suppress(OSError, sqlite3.OperationalError):
-        if database.next_to_start() or queue_methods.query_open_queues(database):
-            process_identity.start_detached_program(database.folder, "keep")
-        limits.preempt_for_next_job(database)
+        if database.next_to_start() or queue_methods.query_open_transfer_queues(database):
+            process_identity.start_embedded_daemon(database.folder, "keep")
+        limits.preempt_tasks_for_next_job(database)
 
 
-def remove_private_folder(folder: str, job: int) -> None:
+def remove_job_private_folder(folder: str, job: int) -> None:
     """Remove a job's private folder."""
     shutil.rmtree(job_private_folder(folder, job), ignore_errors=True)
 
 
 def _start(
     database: EmbeddedJobStore, opened: Container[str]
-) -> tuple[EmbeddedJob, JobFirstProcess] | None:
+) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
     """Start the next job; None if no job can start."""
     child = None
     try:
@@ -87,27 +87,29 @@ def _start(
 
 
 def _put_into_error(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: JobFirstProcess, trouble: str
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str
 ) -> None:
     """Put a job into error state because its shell could not be executed."""
     with database.change():
         os.waitpid(child.pid, 0)
         database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
     database.keepers.let_go(job.id)
-    remove_private_folder(database.folder, job.id)
+    remove_job_private_folder(database.folder, job.id)
 
 
-def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> JobFirstProcess | None:
+def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
     """Prepare a job's first process and record the job as running; None if that fails."""
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
-        argv, environment = queue_methods.first_process_program(database, job)
-        child = JobFirstProcess(job, job_private_folder(database.folder, job.id), argv, environment)
+        argv, environment = queue_methods.first_process_command_line(database, job)
+        child = EmbeddedJobFirstProcess(
+            job, job_private_folder(database.folder, job.id), argv, environment
+        )
     except EmbeddedJobNotStarted as error:
         database.set(job.id, error=str(error))
         database.keepers.let_go(job.id)
-        remove_private_folder(database.folder, job.id)
+        remove_job_private_folder(database.folder, job.id)
         return None
     database.set(
         job.id, pid=child.pid, birth=child.birth, started_at=time.time(), at=job.at, reason=""
@@ -125,16 +127,18 @@ def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
         queue_methods.write_execd_files(job, private)
 
 
-def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: JobFirstProcess) -> None:
+def _see_through(
+    database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess
+) -> None:
     """Wait for a job's end and account for it.
 
     The process is reaped within the transaction: while the job is recorded as running, its pid
     can't be reused, so that signals reach the job alone. The keeper waits while the disk is full,
     but gives up if the cluster's folder was removed.
     """
-    limits = RunningJobLimits(database, job, child.pid)
+    limits = WalltimeAndPreemptionCheck(database, job, child.pid)
     _await_end(database, job, child, limits)
-    queue_methods.run_queue_method(database, job, "epilog")
+    queue_methods.run_transfer_queue_method(database, job, "epilog")
     end = None
     while True:
         try:
@@ -150,11 +154,14 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: JobFirstPr
             time.sleep(RETRY_S)
     if is_over:
         database.keepers.let_go(job.id)
-        remove_private_folder(database.folder, job.id)
+        remove_job_private_folder(database.folder, job.id)
 
 
 def _await_end(
-    database: EmbeddedJobStore, job: EmbeddedJob, child: JobFirstProcess, limits: RunningJobLimits
+    database: EmbeddedJobStore,
+    job: EmbeddedJob,
+    child: EmbeddedJobFirstProcess,
+    limits: WalltimeAndPreemptionCheck,
 ) -> None:
     """Wait until a job's first process has ended, without reaping it.
 
@@ -167,7 +174,7 @@ def _await_end(
     poll.register(end, select.POLLIN)
     while not poll.poll(None if wait_s is None else math.ceil(wait_s * 1000)):
         if job.at:
-            queue_methods.trigger_load_sensor(database, job)
+            queue_methods.trigger_queue_load_sensor(database, job)
         else:
             limits.look()
             wait_s = limits.wait_s
@@ -186,12 +193,12 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     database.put_back(
         job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_private_folder(database.folder, job.id)  # before anybody can start it again
+    remove_job_private_folder(database.folder, job.id)  # before anybody can start it again
     database.keepers.let_go(job.id)
     return False
 
 
-def _reap(child: JobFirstProcess) -> EmbeddedJobEnd:
+def _reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
     """Kill the rest of the job's process group; return how its first process ended."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)

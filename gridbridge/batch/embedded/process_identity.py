@@ -11,35 +11,35 @@ START_TIME = 19  # of the fields after the name, in ticks since boot (proc(5), s
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
-def process_namespace_id() -> str:
+def pid_namespace_id() -> str:
     """Return the boot id and PID namespace in which this process's pids are valid."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
 
 
-def process_birth_id(pid: int) -> str:
+def unique_process_id(pid: int) -> str:
     """Return an id that is unique to a process for ever, empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return "" if fields[0] in ENDED else f"{process_namespace_id()} {fields[START_TIME].decode()}"
+    return "" if fields[0] in ENDED else f"{pid_namespace_id()} {fields[START_TIME].decode()}"
 
 
-def signal_process_group(pid: int, born: str, number: int) -> None:
+def signal_job_process_group(pid: int, born: str, number: int) -> None:
     """Signal a job's process group if its first process still runs.
 
-    Raises StateError if that process was started on another host or in another namespace, where it
-    may still run.
+    Raises StateError if that process was started on another host or in another namespace,
+    where it may still run.
     """
-    if process_birth_id(pid) == born:
+    if unique_process_id(pid) == born:
         os.killpg(pid, number)
-    elif not born.startswith(process_namespace_id()):
+    elif not born.startswith(pid_namespace_id()):
         raise StateError(f"process {pid} was started on another host, or before a reboot")
 
 
-def start_detached_program(folder: str, verb: str) -> None:
+def start_embedded_daemon(folder: str, verb: str) -> None:
     """Start the embedded cluster's program as a daemon, in its own session.
 
     Its standard error goes to the cluster's log file.

@@ -5,7 +5,7 @@ sensor is asked when a job waits for the queue; without fresh load values the qu
 """
 
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransferQueue
-from gridbridge.batch.embedded.first_process import SCRIPT, Program, job_environment
+from gridbridge.batch.embedded.first_process import SCRIPT, Program, embedded_job_environment
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import BARE
@@ -23,17 +23,17 @@ def job_private_folder(folder: str, job: int) -> str:
     return f"{folder}/active/{job}"
 
 
-def first_process_program(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
+def first_process_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
     """Return the arguments and the environment of a job's first process."""
     private = job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
     queue = _queue(database, job)
     if queue is None:
-        return (job.shell, script), job_environment(job, private)
+        return (job.shell, script), embedded_job_environment(job, private)
     return (f"{queue.methods}/starter", script), starter_environment(job, private)
 
 
-def run_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
+def run_transfer_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
     """Run a method of the queue that a job runs in, if it is a transfer queue.
 
     The exit status is ignored, as shepherd does: a method records a request, which is handled
@@ -59,14 +59,17 @@ def write_execd_files(job: EmbeddedJob, private: str) -> None:
         "pe_slots": str(job.slots),
         "h_rt": "INFINITY",
     }
-    for name, values in (("config", config), ("environment", job_environment(job, private))):
+    for name, values in (
+        ("config", config),
+        ("environment", embedded_job_environment(job, private)),
+    ):
         with open(f"{private}/{name}", "wb") as file:
             file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
 
 
 def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     """Return the environment variables of a starter and its methods (sge_conf(5))."""
-    return job_environment(job, private) | {
+    return embedded_job_environment(job, private) | {
         "QUEUE": job.at,
         "RESTARTED": str(job.restarted),
         "JOB_SCRIPT": f"{private}/{SCRIPT}",
@@ -90,7 +93,7 @@ def read_starter_error(private: str) -> str:
         return NO_REASON
 
 
-def query_open_queues(database: EmbeddedJobStore) -> frozenset[str]:
+def query_open_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
     """Return the transfer queues in which a waiting job could start now.
 
     The load sensor is called only if such a job waits.
@@ -100,7 +103,7 @@ def query_open_queues(database: EmbeddedJobStore) -> frozenset[str]:
     return frozenset(queue.name for queue in queues if _is_open(queue, values))
 
 
-def trigger_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+def trigger_queue_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Call the load sensor of the queue that a job runs in, and ignore its values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)

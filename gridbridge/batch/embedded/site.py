@@ -34,4 +34,4 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 def build_submission_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return embedded_commands.submit_held_command(folder, spec)
+    return embedded_commands.submit_held_job_command(folder, spec)

@@ -6,17 +6,23 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_output import (
-    EmbeddedClusterLine,
-    EmbeddedEndLine,
-    EmbeddedJobLine,
+    PrintedEmbeddedCluster,
+    PrintedEmbeddedJob,
+    PrintedEmbeddedJobEnd,
     parse_cluster_and_jobs,
     parse_job_end,
     parse_task_ends,
 )
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
+from gridbridge.model.job import (
+    ArrayEndQuery,
+    ArrayLimits,
+    JobAccountAndErrors,
+    JobEnd,
+    JobKillReason,
+)
 from gridbridge.model.route import EmbeddedFolder
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState
 from gridbridge.shell.runner import LIST_BYTES, run_program
 
@@ -33,11 +39,11 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return the cluster's snapshot with these jobs, and how many seconds the query took."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, embedded_commands.list_cluster_command(folder))
+    answer = _ask(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     took_s = time.monotonic() - began
     whole, listed = parse_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
-    rows: dict[int, list[JobStatus]] = {}
+    rows: dict[int, list[JobListRow]] = {}
     for job in listed:
         number = int(job.array or job.id)
         if number in job_ids or job.name.startswith(OURS):
@@ -56,7 +62,7 @@ def query_cluster_snapshot(
 
 def query_job_end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end by its id and account; None while it is unknown."""
-    line = parse_job_end(_ask(folder, embedded_commands.show_end_command(folder, str(job_id))))
+    line = parse_job_end(_ask(folder, embedded_commands.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
     return _end(line)
@@ -74,7 +80,7 @@ def query_array_ends(
 
 def _array_ends(folder: EmbeddedFolder, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
     lines = parse_task_ends(
-        _ask(folder, embedded_commands.show_task_ends_command(folder, str(array.job_id)))
+        _ask(folder, embedded_commands.show_array_task_ends_command(folder, str(array.job_id)))
     )
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
@@ -83,7 +89,9 @@ def query_begun_indices(
     folder: EmbeddedFolder, arrays: Mapping[int, str]
 ) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
-    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_command(folder)))
+    _, listed = parse_cluster_and_jobs(
+        _ask(folder, embedded_commands.list_cluster_and_jobs_command(folder))
+    )
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -91,7 +99,7 @@ def query_begun_indices(
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def _end(line: EmbeddedEndLine) -> JobEnd:
+def _end(line: PrintedEmbeddedJobEnd) -> JobEnd:
     return JobEnd(
         exit_status=_number(line.exit_status),
         signal=_number(line.signal),
@@ -100,7 +108,7 @@ def _end(line: EmbeddedEndLine) -> JobEnd:
         user_s=float(line.user_s),
         system_s=float(line.system_s),
         wallclock_s=float(line.wallclock_s) if line.wallclock_s else None,
-        killed_for=KillReason(line.killed_for),
+        killed_for=JobKillReason(line.killed_for),
     )
 
 
@@ -109,7 +117,7 @@ def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
     return ArrayLimits()
 
 
-def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobDetail, ...]:
+def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty if there is none."""
     _, listed = parse_cluster_and_jobs(
         _ask(folder, embedded_commands.show_job_command(folder, str(job_id)))
@@ -121,17 +129,17 @@ def query_request_vocabulary(_folder: EmbeddedFolder) -> None:
     """Return None: an embedded cluster itself refuses unknown names at submission."""
 
 
-def _queues(whole: EmbeddedClusterLine) -> tuple[QueueStatus, ...]:
+def _queues(whole: PrintedEmbeddedCluster) -> tuple[QueueInstanceStatus, ...]:
     """Return the cluster's own slots and then its transfer queues, as queue instances."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
     transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
     return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)
 
 
-def _queue(text: str, host: str, yielding: int = 0) -> QueueStatus:
+def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
     name, _, slots = text.rpartition("=")
     used, _, total = slots.partition("/")
-    return QueueStatus(
+    return QueueInstanceStatus(
         name=f"{name}@{host}",
         slots_used=int(used),
         slots_reserved=0,
@@ -140,9 +148,9 @@ def _queue(text: str, host: str, yielding: int = 0) -> QueueStatus:
     )
 
 
-def _status(job: EmbeddedJobLine, host: str) -> JobStatus:
+def _status(job: PrintedEmbeddedJob, host: str) -> JobListRow:
     state = JobState(job.facts.split(), job.state)
-    return JobStatus(
+    return JobListRow(
         job_id=int(job.array or job.id),
         tasks=(range(int(job.place), int(job.place) + 1),) if job.place else (),
         name=job.name,
@@ -154,8 +162,8 @@ def _status(job: EmbeddedJobLine, host: str) -> JobStatus:
     )
 
 
-def _detail(job: EmbeddedJobLine) -> JobDetail:
-    return JobDetail(
+def _detail(job: PrintedEmbeddedJob) -> JobAccountAndErrors:
+    return JobAccountAndErrors(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,

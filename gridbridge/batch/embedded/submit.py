@@ -4,11 +4,11 @@ import os
 
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_commands import Argv
-from gridbridge.batch.embedded.embedded_output import EmbeddedJobLine, parse_cluster_and_jobs
+from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
 from gridbridge.batch.submission_result import (
-    SubmissionAnswer,
     SubmissionOutcome,
-    answer_for_failed_command,
+    SubmissionResult,
+    answer_to_failed_submission,
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.request import JobRequest, JobSpec
@@ -25,23 +25,23 @@ WAITING = "waiting"  # of a job's facts (model.states)
 ANSWERS = {os.EX_DATAERR: SubmissionOutcome.REFUSED, os.EX_TEMPFAIL: SubmissionOutcome.LATER}
 
 
-def submit_held_job(folder: EmbeddedFolder, spec: JobSpec) -> SubmissionAnswer:
+def submit_held_job(folder: EmbeddedFolder, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the cluster's answer or its absence."""
     if reason := embedded_commands.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
-        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
+        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
     try:
-        answer = _call(folder, embedded_commands.submit_held_command(folder, spec), spec.script)
+        answer = _call(folder, embedded_commands.submit_held_job_command(folder, spec), spec.script)
     except CommandFailed as error:
-        return answer_for_failed_command(error)
+        return answer_to_failed_submission(error)
     return _read_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionAnswer:
+def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     number = answer.stdout.strip()
     if answer.status == 0 and number.isdigit():
-        return SubmissionAnswer(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
+        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
     result = ANSWERS.get(answer.status, SubmissionOutcome.UNSURE)
-    return SubmissionAnswer(
+    return SubmissionResult(
         result, reason=CommandFailed(answer.argv, answer.status, b"", answer.stderr).reason
     )
 
@@ -59,7 +59,7 @@ def find_duplicate_arrays(
 
 
 def _named(folder: EmbeddedFolder, name: str, owner: str) -> dict[str, None]:
-    jobs = _jobs(folder, embedded_commands.list_named_command(folder, name))
+    jobs = _jobs(folder, embedded_commands.list_jobs_by_name_command(folder, name))
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
@@ -74,7 +74,7 @@ def query_live_indices(
     folder: EmbeddedFolder, arrays: dict[str, str]
 ) -> dict[str, tuple[range, ...]]:
     """Return the indices of live array tasks; a task's account is its first name."""
-    jobs = _jobs(folder, embedded_commands.list_cluster_command(folder))
+    jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
@@ -116,7 +116,7 @@ def hold_array_tasks(
 ) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that wait then."""
     for job in _at(folder, array, name, indices):
-        _unless_gone(folder, embedded_commands.job_verb_command(folder, "hold", job.id))
+        _unless_gone(folder, embedded_commands.job_control_command(folder, "hold", job.id))
     held = _at(folder, array, name, indices)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(index, index + 1) for index in waiting)
@@ -124,28 +124,28 @@ def hold_array_tasks(
 
 def release_array_tasks(folder: EmbeddedFolder, array: str, indices: tuple[range, ...]) -> None:
     """Release held array tasks."""
-    for job in _jobs(folder, embedded_commands.list_cluster_command(folder)):
+    for job in _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder)):
         if job.array == array and any(int(job.place) in span for span in indices):
-            _unless_gone(folder, embedded_commands.job_verb_command(folder, "release", job.id))
+            _unless_gone(folder, embedded_commands.job_control_command(folder, "release", job.id))
 
 
 def _at(
     folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
-) -> list[EmbeddedJobLine]:
+) -> list[PrintedEmbeddedJob]:
     """Return the tasks at some places of the array of that name."""
-    jobs = _jobs(folder, embedded_commands.list_cluster_command(folder))
+    jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
 
 def hold_job(folder: EmbeddedFolder, job: str) -> None:
     """Hold a job."""
-    _call(folder, embedded_commands.job_verb_command(folder, "hold", job)).checked()
+    _call(folder, embedded_commands.job_control_command(folder, "hold", job)).checked()
 
 
 def release_job(folder: EmbeddedFolder, job: str) -> None:
     """Release a held job."""
-    _call(folder, embedded_commands.job_verb_command(folder, "release", job)).checked()
+    _call(folder, embedded_commands.job_control_command(folder, "release", job)).checked()
 
 
 def defer_restart(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
@@ -162,17 +162,17 @@ def restore_start_time(folder: EmbeddedFolder, job: str) -> None:
 
 def suspend_or_hold_job(folder: EmbeddedFolder, job: str) -> None:
     """Suspend a running job or hold a waiting one; a gone job is no error."""
-    _unless_gone(folder, embedded_commands.job_verb_command(folder, "suspend", job))
+    _unless_gone(folder, embedded_commands.job_control_command(folder, "suspend", job))
 
 
 def resume_or_release_job(folder: EmbeddedFolder, job: str) -> None:
     """Undo `suspend_or_hold_job`, in either case."""
-    _unless_gone(folder, embedded_commands.job_verb_command(folder, "resume", job))
+    _unless_gone(folder, embedded_commands.job_control_command(folder, "resume", job))
 
 
 def delete_job(folder: EmbeddedFolder, job: str) -> None:
     """Delete a job; a gone job is no error."""
-    _unless_gone(folder, embedded_commands.job_verb_command(folder, "delete", job))
+    _unless_gone(folder, embedded_commands.job_control_command(folder, "delete", job))
 
 
 def query_job_request(folder: EmbeddedFolder, job: str) -> JobRequest:
@@ -187,7 +187,7 @@ def query_queue_limit(_folder: EmbeddedFolder, _queue: str, _name: str, _host: s
     return ""
 
 
-def _jobs(folder: EmbeddedFolder, argv: Argv) -> list[EmbeddedJobLine]:
+def _jobs(folder: EmbeddedFolder, argv: Argv) -> list[PrintedEmbeddedJob]:
     return parse_cluster_and_jobs(_call(folder, argv).checked().stdout)[1]
 
 

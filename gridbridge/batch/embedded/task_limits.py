@@ -13,7 +13,7 @@ from signal import SIGKILL, SIGUSR2
 
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.process_identity import signal_process_group
+from gridbridge.batch.embedded.process_identity import signal_job_process_group
 
 MAKE_WAY = 56  # to a task's first process (batch/task.sh)
 PATIENCE_S = 10.0  # for what a task has to save
@@ -21,7 +21,7 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.KilledFor
 
 
-class RunningJobLimits:
+class WalltimeAndPreemptionCheck:
     """The walltime and preemption limits of one running job, checked by its keeper."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
@@ -70,7 +70,7 @@ class RunningJobLimits:
             os.killpg(self._pid, SIGKILL)
 
 
-def preempt_for_next_job(database: EmbeddedJobStore) -> None:
+def preempt_tasks_for_next_job(database: EmbeddedJobStore) -> None:
     """Preempt running tasks if that frees enough slots for the next job in turn.
 
     The newest tasks are preempted first, and no more than needed; none if all would not suffice.
@@ -101,4 +101,4 @@ def _tell(job: EmbeddedJob) -> None:
     with suppress(ProcessLookupError):
         if job.array:
             os.kill(job.pid, MAKE_WAY)
-        signal_process_group(job.pid, job.birth, SIGUSR2)
+        signal_job_process_group(job.pid, job.birth, SIGUSR2)

@@ -10,18 +10,22 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.qacct import job_end_of_record, parse_accounting, read_task_records
+from gridbridge.batch.gridengine.qacct import (
+    job_end_of_record,
+    parse_accounting_records,
+    read_array_task_records,
+)
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
-from gridbridge.model.job import ArrayEndQuery, FutureJobEnd, JobEnd
+from gridbridge.model.accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting
+from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
 
-Records = Sequence[AccountingRecord | RemoteRecord]
+Records = Sequence[JobRunAccounting | RemoteJobRunAccounting]
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
 UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct, on standard error
 _log = logging.getLogger(__name__)
@@ -33,13 +37,13 @@ def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
     Contradicting ends are not believed. Runs that were requeued, ends in the future, and parts of a
     parallel job are ignored; a run whose end nobody saw contradicts no other.
     """
-    end, is_disputed = settle_job_end_or_future(records, now)
-    return (None if isinstance(end, FutureJobEnd) else end), is_disputed
+    end, is_disputed = final_or_future_job_end(records, now)
+    return (None if isinstance(end, FutureDatedJobEnd) else end), is_disputed
 
 
-def settle_job_end_or_future(
+def final_or_future_job_end(
     records: Records, now: datetime
-) -> tuple[JobEnd | FutureJobEnd | None, bool]:
+) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
     """Return a job's end, or the end that its records place in the future.
 
     A job that ended by itself before now keeps that end. A failed run before now may have been
@@ -55,12 +59,12 @@ def settle_job_end_or_future(
     return _agreed([job_end_of_record(record) for record in past])
 
 
-def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureJobEnd:
+def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
     ends = [job_end_of_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
     assert at  # it lies in the future
-    return FutureJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
+    return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
 def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
@@ -82,11 +86,11 @@ def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
     return {(end.exit_status, end.signal) for end in ends}
 
 
-def _is_final(record: AccountingRecord | RemoteRecord) -> bool:
+def _is_final(record: JobRunAccounting | RemoteJobRunAccounting) -> bool:
     return record.failed not in RESCHEDULED and not record.pe_task
 
 
-def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
+def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[JobRunAccounting, ...]:
     """Return a job's accounting records, of all its tasks and runs.
 
     qacct runs in UTC, because it prints local times without a zone. An unreadable file is an error,
@@ -97,12 +101,12 @@ def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[Account
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()
-    return parse_accounting(answer.checked().stdout, zone=UTC)
+    return parse_accounting_records(answer.checked().stdout, zone=UTC)
 
 
-def search_accounting_records(
+def search_array_task_records(
     cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]
-) -> tuple[tuple[AccountingRecord, ...], bool]:
+) -> tuple[tuple[JobRunAccounting, ...], bool]:
     """Return the accounting records of array tasks, and whether the file could be read.
 
     If the file is missing, as after a rotation, the rotated files are read. An incomplete last line
@@ -111,7 +115,7 @@ def search_accounting_records(
     answer = _searched(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
         answer.checked()
-    return tuple(read_task_records(answer.stdout, arrays)), answer.status != NOT_READ
+    return tuple(read_array_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
 def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
@@ -119,7 +123,7 @@ def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> Complete
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.search_old_accounting_command(
+            argv = client_commands.search_rotated_files_command(
                 cell, accounts, int(since.timestamp())
             )
             return run_client(cell, argv, most_bytes=LIST_BYTES)

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.execution_hosts import list_execution_hosts
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb
 
 NAME = "gb_tags"
 BETWEEN = "+"
@@ -23,7 +23,11 @@ VALUES = "complex_values"
 
 def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all hosts that have any."""
-    document = run_client(cell, client_commands.host_list_command(cell, (NAME,))).checked().stdout
+    document = (
+        run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,)))
+        .checked()
+        .stdout
+    )
     return parse_host_tags(document)
 
 
@@ -40,12 +44,16 @@ def parse_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; CommandFailed if the cell refuses."""
-    complexes = qconf.parse_complexes(
+    complexes = qconf.parse_complex_table(
         run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
     )
     if NAME not in complexes:
-        line = qconf.edit_command(SetupEdit(verb=EditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
-        answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_line(cell)}; {line}"))
+        line = qconf.setup_edit_shell_line(
+            SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX)
+        )
+        answer = run_client(
+            cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}")
+        )
         if answer.status:  # told as qconf's, not as the shell's
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:

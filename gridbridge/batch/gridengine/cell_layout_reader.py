@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from gridbridge.batch.gridengine import client_commands, qconf, reservations
 from gridbridge.batch.gridengine.parse import (
-    count_listed_tasks,
-    parse_groups_and_checkpoints,
-    parse_task_caps,
-    take_list_rows,
+    count_tasks_in_ranges,
+    for_each_listed_job_and_queue,
+    parse_array_concurrency_limits,
+    parse_unix_groups_and_ckpts,
 )
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
@@ -26,18 +26,18 @@ from gridbridge.model.elastic.cell_configuration import (
     LIMITS,
     MEMORY,
     CellConfiguration,
-    CellResource,
+    CellResourceDefinition,
     ConsumableKind,
+    GridEngineUserList,
     ParallelEnvironment,
-    ResourceRelation,
-    SlotSpread,
-    UserList,
+    ParallelSlotDistribution,
+    ResourceComparison,
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.qconf_attributes import parse_words
+from gridbridge.model.qconf_attributes import parse_qconf_words
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow
+from gridbridge.model.site.setup_findings import QconfComplexRow
 from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
@@ -53,9 +53,9 @@ USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS = "userlists", "projects", "groups
 OF_ACCESS = (USER_LISTS, PROJECTS, JOB_GROUPS, CHECKPOINTS)
 KEYS = (COMPLEXES, ENVIRONMENTS, GROUPS, QUEUES, DEFERRED, CAPS, PROMISED, *OF_ACCESS)
 SPREADS = {
-    "$pe_slots": SlotSpread.ONE_HOST,
-    "$fill_up": SlotSpread.ANY_HOSTS,
-    "$round_robin": SlotSpread.ANY_HOSTS,
+    "$pe_slots": ParallelSlotDistribution.ONE_HOST,
+    "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
+    "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
 }
 ACL = "ACL"  # in the type of a list that queues look at (access_list(5))
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
@@ -76,7 +76,7 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
     hundred waiting arrays, each hundred advance reservations, and each user list. Raises
     CommandFailed or ParseError if a call fails.
     """
-    complexes = qconf.parse_complexes(query_object(cell, "-sc"))
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
         COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
@@ -132,7 +132,7 @@ def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
     for start in range(0, len(jobs), AT_ONCE):
-        judgements |= parse_groups_and_checkpoints(
+        judgements |= parse_unix_groups_and_ckpts(
             query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
         )
     return judgements
@@ -146,15 +146,17 @@ def _projects(cell: GridEngineCell) -> dict[str, str]:
         if project := row.findtext("JB_project"):
             projects[row.findtext("JB_job_number", "")] = project
 
-    answer = run_client(cell, client_commands.job_projects_command(cell), most_bytes=LIST_BYTES)
-    take_list_rows(answer.checked().stdout, take)
+    answer = run_client(
+        cell, client_commands.list_job_projects_command(cell), most_bytes=LIST_BYTES
+    )
+    for_each_listed_job_and_queue(answer.checked().stdout, take)
     return projects
 
 
 def _task_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
     jobs, caps = waiting_arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
-        caps |= parse_task_caps(
+        caps |= parse_array_concurrency_limits(
             query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE])))
         )
     return {str(job): most for job, most in sorted(caps.items())}
@@ -168,13 +170,13 @@ def waiting_arrays(qstat: bytes) -> list[int]:
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
-            tasks = count_listed_tasks(match[2].decode())
+            tasks = count_tasks_in_ranges(match[2].decode())
             if tasks > 1:
                 task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
     return sorted(task_counts, key=lambda job: (-task_counts[job], job))
 
 
-def resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
+def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     """Return the resources to query on hosts: consumables, and those that jobs request.
 
     Each reporting host shows its architecture; another resource that it does not show is absent
@@ -209,7 +211,7 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
     resources = [_resource(name, row) for name, row in rows.items()]
     short = {resource.shortcut: resource for resource in resources if resource.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
-    members = {name: parse_words(text) for name, text in groups.items()}
+    members = {name: parse_qconf_words(text) for name, text in groups.items()}
     expanded = {name: _members(name, members, ()) for name in members}
     return CellConfiguration(
         resources=short | {resource.name: resource for resource in resources},
@@ -249,14 +251,14 @@ def _is_group(name: str) -> bool:
     return name.startswith("@")
 
 
-def _resource(name: str, row: Texts) -> CellResource:
+def _resource(name: str, row: Texts) -> CellResourceDefinition:
     relation = row.get("relation", "<=")
-    return CellResource(
+    return CellResourceDefinition(
         name=name,
         shortcut=row.get("shortcut", ""),
-        relation=ResourceRelation(relation)
-        if relation in {member.value for member in ResourceRelation}
-        else ResourceRelation.AT_MOST,
+        relation=ResourceComparison(relation)
+        if relation in {member.value for member in ResourceComparison}
+        else ResourceComparison.AT_MOST,
         counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
         is_forced=row.get("requestable", "YES").upper() == "FORCED",
         default=row.get("default", "0"),
@@ -270,20 +272,20 @@ def _environment(name: str, settings: Texts) -> ParallelEnvironment:
         fixed = max(1, int(rule))
         return ParallelEnvironment(
             name=name,
-            spread=SlotSpread.FIXED,
+            spread=ParallelSlotDistribution.FIXED,
             per_host=fixed,
             slots=slots,
             access=parse_access_lists(settings),
         )
     return ParallelEnvironment(
         name=name,
-        spread=SPREADS.get(rule, SlotSpread.UNKNOWN),
+        spread=SPREADS.get(rule, ParallelSlotDistribution.UNKNOWN),
         slots=slots,
         access=parse_access_lists(settings),
     )
 
 
-def _row_settings(row: ComplexRow) -> dict[str, str]:
+def _row_settings(row: QconfComplexRow) -> dict[str, str]:
     keys = ("shortcut", "relation", "requestable", "consumable", "default")
     return {key: str(getattr(row, key)) for key in keys}
 
@@ -324,9 +326,11 @@ def _caps(caps: object) -> dict[int, int]:
     return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
 
 
-def _user_list(settings: Texts) -> UserList:
-    is_access = ACL in parse_words(settings.get("type", ACL).upper())
-    return UserList(entries=parse_words(settings.get("entries", "")), is_access=is_access)
+def _user_list(settings: Texts) -> GridEngineUserList:
+    is_access = ACL in parse_qconf_words(settings.get("type", ACL).upper())
+    return GridEngineUserList(
+        entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access
+    )
 
 
 def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:

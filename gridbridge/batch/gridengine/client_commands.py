@@ -20,10 +20,10 @@ from gridbridge.model.request import (
     JobRequest,
     JobSpec,
     Pairs,
-    format_sql_condition,
-    is_home_place,
+    format_resource_condition,
+    is_home_only_resource,
     resource_long_name,
-    split_relation,
+    split_name_and_relation,
 )
 from gridbridge.model.route import GridEngineCell
 
@@ -41,12 +41,12 @@ STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
 
-def hold_command(cell: GridEngineCell, job: str) -> Argv:
+def hold_job_command(cell: GridEngineCell, job: str) -> Argv:
     """Put a user hold on a job or task, waiting or running (facts: `-h u` of qalter only)."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
-def release_command(cell: GridEngineCell, job: str) -> Argv:
+def release_job_command(cell: GridEngineCell, job: str) -> Argv:
     """Take a user hold back."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
@@ -100,15 +100,15 @@ def restore_queue_list_command(
 
 def _all_hard(pairs: Pairs) -> Argv:
     """Return the options that replace a job's hard resources, be it by none."""
-    return resource_options("-hard", pairs) or ("-hard", "-l", "")
+    return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
-def job_detail_command(cell: GridEngineCell, job: str) -> Argv:
+def show_job_detail_command(cell: GridEngineCell, job: str) -> Argv:
     """Show one job whole; `job` may be a name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
-def cell_status_command(cell: GridEngineCell) -> Argv:
+def show_cell_status_command(cell: GridEngineCell) -> Argv:
     """Show every queue instance, with two of its resources, and every job of the cell at once.
 
     A cell that has no such resource shows none and does not mind (tried on 8.1.9).
@@ -117,34 +117,34 @@ def cell_status_command(cell: GridEngineCell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
-def every_job_command(cell: GridEngineCell) -> Argv:
+def list_all_jobs_command(cell: GridEngineCell) -> Argv:
     """List all jobs with what they ask for, and all queues, in one answer."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
-def job_projects_command(cell: GridEngineCell) -> Argv:
+def list_job_projects_command(cell: GridEngineCell) -> Argv:
     """List all waiting jobs with their projects."""
     return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
 
 
-def host_list_command(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
+def list_execution_hosts_command(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
     """List the execution hosts, with what each says of these resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
-def consumables_command(cell: GridEngineCell, names: list[str]) -> Argv:
+def show_queue_resources_command(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show these resources of every queue instance, with what each is a resource of."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
-def blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
+def show_blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show every queue instance with these resources, and every job with what it asks for."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
-def possible_instances_command(
+def list_possible_queues_command(
     cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs
 ) -> Argv:
     """List the queue instances that somebody's job may have, however full they are."""
@@ -153,17 +153,17 @@ def possible_instances_command(
     return (f"{cell.binaries}/qselect", *options, *among)
 
 
-def own_jobs_command(cell: GridEngineCell) -> Argv:
+def list_own_jobs_command(cell: GridEngineCell) -> Argv:
     """Show the caller's own jobs; a pending array is one entry, a running task one each."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
-def jobs_of_owner_command(cell: GridEngineCell, owner: str) -> Argv:
+def list_jobs_of_owner_command(cell: GridEngineCell, owner: str) -> Argv:
     """Show a person's jobs: an entry for each pending array and for each running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
-def verify_waiting_command(cell: GridEngineCell, job: str) -> Argv:
+def why_job_waits_command(cell: GridEngineCell, job: str) -> Argv:
     """Ask the scheduler what keeps a job from starting now.
 
     Only for jobs that are not held: for a held job `qalter` prints nothing, and the job keeps
@@ -172,7 +172,7 @@ def verify_waiting_command(cell: GridEngineCell, job: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
-def deferred_jobs_command(cell: GridEngineCell) -> Argv:
+def list_deferred_jobs_command(cell: GridEngineCell) -> Argv:
     """Show the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
@@ -225,7 +225,7 @@ def search_accounting_command(cell: GridEngineCell, accounts: list[str]) -> Argv
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
-def search_old_accounting_command(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
+def search_rotated_files_command(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
     """Show the same of all that is kept and was written since then, in seconds of the epoch."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
@@ -260,7 +260,7 @@ def unsuspend_job_command(cell: GridEngineCell, job: str) -> Argv:
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
-def submit_held_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
+def submit_held_job_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name.
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
@@ -276,7 +276,7 @@ def submit_held_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     options += ("-notify",) if request.notify else ()
     is_yielding = YIELDS in request.types
     options += _option("-q", "" if is_yielding else request.targets)
-    options += resource_options("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
+    options += qsub_resource_options("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
     options += _option("-P", request.project) + _option("-ckpt", request.checkpoint)
     priority = LAST if is_yielding else min(request.priority, 0)
     options += _option("-p", str(priority or ""))
@@ -297,8 +297,10 @@ def _hard(request: JobRequest) -> Pairs:
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        text = "|".join(_expression(split_relation(name)[1], value) for name, value in clause)
-        name = split_relation(clause[0][0])[0]
+        text = "|".join(
+            _expression(split_name_and_relation(name)[1], value) for name, value in clause
+        )
+        name = split_name_and_relation(clause[0][0])[0]
         names.setdefault(resource_long_name(name), name)
         expressions.setdefault(resource_long_name(name), {})[text] = None
     return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
@@ -324,14 +326,18 @@ def _expression(relation: str, value: str) -> str:
 def explain_request_refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [format_sql_condition(*pair) for pair in conditions if not _is_expressible(*pair)]:
+    if odd := [
+        format_resource_condition(*pair) for pair in conditions if not _is_expressible(*pair)
+    ]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
-    bare = [[split_relation(name)[0] for name, _ in clause] for clause in request.either]
+    bare = [[split_name_and_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
-    text = " or ".join(format_sql_condition(*pair) for clause in several[:1] for pair in clause)
+    text = " or ".join(
+        format_resource_condition(*pair) for clause in several[:1] for pair in clause
+    )
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 
 
@@ -342,8 +348,8 @@ def _unequal(hard: Pairs) -> list[str]:
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
-        if split_relation(name)[1] == "=" and WILD.isdisjoint(value):
-            conditions.setdefault(resource_long_name(name), {})[value] = format_sql_condition(
+        if split_name_and_relation(name)[1] == "=" and WILD.isdisjoint(value):
+            conditions.setdefault(resource_long_name(name), {})[value] = format_resource_condition(
                 name, value
             )
     return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
@@ -351,18 +357,18 @@ def _unequal(hard: Pairs) -> list[str]:
 
 def _is_expressible(name: str, value: str) -> bool:
     """Say whether `qsub -l` has a form for a condition."""
-    _, relation = split_relation(name)
+    _, relation = split_name_and_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
     return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
 
 
-def without_preemption(spec: JobSpec) -> JobSpec:
+def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
     """Return a job that makes way as a cell without such queues can take it: behind all others."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
-def verify_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
+def preview_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
     """Show the job that qsub would submit with these words, and submit none.
 
     `-clear` takes back every option before it (qsub(1)), `-verify` too, and a file of `-@` is read
@@ -384,20 +390,26 @@ def alter_job_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
 
 def replacement_resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
     """Return the options for resources of a job away, that replace those it has."""
-    stay = resource_options("-hard", STAY if stays else ())
-    return resources_without_places("-hard", hard) + stay + resources_without_places("-soft", soft)
+    stay = qsub_resource_options("-hard", STAY if stays else ())
+    return (
+        options_without_home_resources("-hard", hard)
+        + stay
+        + options_without_home_resources("-soft", soft)
+    )
 
 
 def _option(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
-def resources_without_places(strictness: str, pairs: Pairs) -> Argv:
+def options_without_home_resources(strictness: str, pairs: Pairs) -> Argv:
     """Return the options for resources without what only names places at home."""
-    return resource_options(strictness, tuple(pair for pair in pairs if not is_home_place(pair[0])))
+    return qsub_resource_options(
+        strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0]))
+    )
 
 
-def resource_options(strictness: str, pairs: Pairs) -> Argv:
+def qsub_resource_options(strictness: str, pairs: Pairs) -> Argv:
     """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone.
 
     Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.

@@ -9,14 +9,14 @@ from functools import partial
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
-    drop_element,
-    iterate_elements,
+    free_parsed_element,
+    iterate_xml_elements,
     parse_repaired_xml,
     require_job_list,
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow
+from gridbridge.model.site.setup_findings import QconfComplexRow
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # a relation: a job that asks for it shares its host with none
@@ -26,26 +26,28 @@ ALL = "global"
 
 
 def query_default_consumables(
-    cell: GridEngineCell, complexes: Iterable[ComplexRow]
+    cell: GridEngineCell, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the consumables that jobs use without requesting them, with their hosts.
 
     The holder `global` stands for the whole cell.
     """
     names = [row.name for row in complexes if _is_taken(row)]
-    answer = run_client(cell, client_commands.consumables_command(cell, names)).checked()
-    return parse_repaired_xml(answer.stdout, partial(read_consumable_holders, names=names))
+    answer = run_client(cell, client_commands.show_queue_resources_command(cell, names)).checked()
+    return parse_repaired_xml(answer.stdout, partial(parse_hosts_of_consumables, names=names))
 
 
-def _is_taken(row: ComplexRow) -> bool:
+def _is_taken(row: QconfComplexRow) -> bool:
     is_counted = row.name == SLOTS or row.default.upper() not in NOTHING
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 
 
-def read_consumable_holders(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
+def parse_hosts_of_consumables(
+    document: bytes, names: Container[str]
+) -> dict[str, tuple[str, ...]]:
     """Parse which hosts have these consumables, from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
-    walked = iterate_elements(document, QUEUE)
+    walked = iterate_xml_elements(document, QUEUE)
     for _, queue in walked:
         host = (queue.findtext("name") or "").rpartition("@")[2]
         for resource in queue.iterfind("resource"):
@@ -55,6 +57,6 @@ def read_consumable_holders(document: bytes, names: Container[str]) -> dict[str,
             )
             if name in names and holder:
                 holders_of.setdefault(name, set()).add(holder)
-        drop_element(queue)
+        free_parsed_element(queue)
     require_job_list(walked.root)
     return {name: tuple(sorted(holders)) for name, holders in holders_of.items()}

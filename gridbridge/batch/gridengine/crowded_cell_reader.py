@@ -17,12 +17,12 @@ from gridbridge.batch.gridengine.parse import (
     FIXED,
     QUEUE,
     TRUE,
+    for_each_listed_job_and_queue,
+    parse_array_concurrency_limits,
     parse_begun_tasks,
-    parse_logged_job_state,
+    parse_job_state_log_unknown,
     parse_printed_time,
     parse_repaired_xml,
-    parse_task_caps,
-    take_list_rows,
 )
 from gridbridge.batch.gridengine.status import query_names
 from gridbridge.batch.gridengine.submit import run_client
@@ -31,7 +31,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.campaigns.preemption import (
     Amounts,
-    CrowdedCell,
+    CellRequestsAndResources,
     QueueInstanceResources,
     ResourceHolder,
     WaitingLocalRequest,
@@ -40,7 +40,7 @@ from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow
+from gridbridge.model.site.setup_findings import QconfComplexRow
 from gridbridge.model.states import JobState
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -54,14 +54,14 @@ PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
 WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
 
 
-def query_blocked_jobs(cell: GridEngineCell) -> CrowdedCell:
+def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
     table = ConsumableTable(
-        qconf.parse_complexes(
+        qconf.parse_complex_table(
             run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
         ).values()
     )
-    argv = client_commands.blocked_jobs_command(cell, table.names)
+    argv = client_commands.show_blocked_jobs_command(cell, table.names)
     answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
     return parse_blocked_jobs(answer.stdout, table)
 
@@ -75,14 +75,14 @@ def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
     xml = submit.query_job_xml(cell, str(shortage.job))
-    most = parse_task_caps(xml).get(shortage.job, 0)
+    most = parse_array_concurrency_limits(xml).get(shortage.job, 0)
     if most and len(parse_begun_tasks(xml)) >= most:
         return frozenset()
     environments = _environments(cell, shortage.pe)
     if shortage.pe and not environments:
         return frozenset()
     queues, owner = ",".join(shortage.queues), parse_job_request(xml).owner
-    argv = client_commands.possible_instances_command(
+    argv = client_commands.list_possible_queues_command(
         cell, owner, ",".join(environments), queues, shortage.others
     )
     return frozenset(run_client(cell, argv).stdout.decode("utf-8", "replace").split())
@@ -98,7 +98,7 @@ def _environments(cell: GridEngineCell, pe: str) -> list[str]:
 class ConsumableTable:
     """A cell's consumables, and the exclusive resources that reserve a whole host."""
 
-    def __init__(self, rows: Iterable[ComplexRow]) -> None:
+    def __init__(self, rows: Iterable[QconfComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]
         self.alone = frozenset(row.name for row in used if row.relation == EXCLUSIVE)
         self._counted = {row.name: row for row in used if row.name not in self.alone}
@@ -163,9 +163,9 @@ class _Crowd:
         self._free: dict[str, float] = {}
 
     @property
-    def cell(self) -> CrowdedCell:
+    def cell(self) -> CellRequestsAndResources:
         """All of it."""
-        return CrowdedCell(
+        return CellRequestsAndResources(
             asked=tuple(self._asked.values()),
             holders=tuple(self._holders),
             places=tuple(self._places),
@@ -178,7 +178,7 @@ class _Crowd:
             self._take_queue(element)
             return
         leafs = {str(child.tag): child.text or "" for child in element}
-        state, pairs = parse_logged_job_state(leafs["state"]), _requests(element)
+        state, pairs = parse_job_state_log_unknown(leafs["state"]), _requests(element)
         if state.is_running:
             self._running.append(self._holder(leafs, pairs, state))
         elif state.can_start and BEST_EFFORT not in dict(pairs):
@@ -264,7 +264,7 @@ def _amounts(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, 
 
 
 def _takes_work(leafs: Mapping[str, str]) -> bool:
-    is_open = not sge_state_letters.parse_queue_letters(leafs.get("state", "")).facts
+    is_open = not sge_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
     return is_open and BATCH in leafs.get("qtype", BATCH)
 
 
@@ -273,12 +273,12 @@ def _slots(leafs: Mapping[str, str]) -> int:
     return int(leafs["slots_total"]) - used
 
 
-def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CrowdedCell:
+def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse the list of jobs and queues; ParseError if it is incomplete."""
     return parse_repaired_xml(data, partial(_read_crowd, table=table))
 
 
-def _read_crowd(document: bytes, *, table: ConsumableTable) -> CrowdedCell:
+def _read_crowd(document: bytes, *, table: ConsumableTable) -> CellRequestsAndResources:
     crowd = _Crowd(table)
-    take_list_rows(document, crowd.take)
+    for_each_listed_job_and_queue(document, crowd.take)
     return crowd.cell

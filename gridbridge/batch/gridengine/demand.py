@@ -19,30 +19,30 @@ from gridbridge.batch.gridengine import (
 )
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
-    count_listed_tasks,
-    drop_element,
-    iterate_elements,
-    parse_logged_job_state,
+    count_tasks_in_ranges,
+    for_each_listed_job_and_queue,
+    free_parsed_element,
+    iterate_xml_elements,
+    parse_job_state_log_unknown,
     parse_printed_time,
     parse_repaired_xml,
-    take_list_rows,
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
-from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
-    TaskShape,
-    WaitingJobs,
+    TaskResourceRequests,
+    WaitingJobGroup,
 )
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     JobAccessIdentity,
-    ResourceRelation,
+    ResourceComparison,
 )
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.ids import WRAP
@@ -63,19 +63,19 @@ NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
 
-def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedProgramOutputs, str]:
+def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedBatchProgramOutputs, str]:
     """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
 
     Raises CommandFailed or ParseError if one of these programs gives no answer.
     """
-    qstat = _list(cell, client_commands.every_job_command(cell)).checked().stdout
+    qstat = _list(cell, client_commands.list_all_jobs_command(cell)).checked().stdout
     table = cell_layout_reader.query_cell_configuration(cell, qstat)
-    of_hosts = client_commands.host_list_command(
-        cell, cell_layout_reader.resources_to_query(qstat, table)
+    of_hosts = client_commands.list_execution_hosts_command(
+        cell, cell_layout_reader.host_resources_to_query(qstat, table)
     )
     qhost = _list(cell, of_hosts).checked().stdout
     master = run_client(cell, qconf.qconf_command(cell, "-sss")).checked().stdout
-    documents = SavedProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
+    documents = SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
 
 
@@ -147,7 +147,7 @@ class _Key(NamedTuple):
     is_deferred: bool
     is_dependent: bool
     is_campaign: bool
-    shape: TaskShape
+    shape: TaskResourceRequests
 
 
 class _Rows:
@@ -168,18 +168,18 @@ class _Rows:
         self._groups: dict[_Key, _Group] = {}
 
     @property
-    def waiting(self) -> tuple[WaitingJobs, ...]:
+    def waiting(self) -> tuple[WaitingJobGroup, ...]:
         """What waits, in the order of the list."""
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
-    def _waiting(self, key: _Key, group: _Group) -> WaitingJobs:
+    def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
         capped = 0
         if self._caps:
             (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
             capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
-        return WaitingJobs(
+        return WaitingJobGroup(
             shape=key.shape,
-            state=parse_logged_job_state(key.state),
+            state=parse_job_state_log_unknown(key.state),
             jobs=tuple(group.jobs),
             tasks=group.tasks,
             first_since=parse_printed_time(group.first, self._zone),
@@ -199,7 +199,7 @@ class _Rows:
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
-        state = parse_logged_job_state(leafs["state"])
+        state = parse_job_state_log_unknown(leafs["state"])
         if state.is_running:
             self._run(element, leafs)
         else:
@@ -227,7 +227,7 @@ class _Rows:
             used=int(leafs["slots_used"]),
             reserved=int(leafs.get("slots_resv", "0")),
             total=int(leafs["slots_total"]),
-            state=sge_state_letters.parse_queue_letters(leafs.get("state", "")),
+            state=sge_state_letters.parse_queue_state_letters(leafs.get("state", "")),
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
@@ -257,7 +257,7 @@ class _Rows:
         if group is None:
             group = self._groups[key] = _Group(submitted)
         kind = owner, leafs.get("JB_name", "")
-        group.add(job, count_listed_tasks(tasks), submitted, kind)
+        group.add(job, count_tasks_in_ranges(tasks), submitted, kind)
 
 
 class _Identities:
@@ -282,12 +282,12 @@ class _Identities:
 
 def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
     rows = laid_out.resources.values()
-    return frozenset(row.name for row in rows if row.relation is ResourceRelation.EXCLUSIVE)
+    return frozenset(row.name for row in rows if row.relation is ResourceComparison.EXCLUSIVE)
 
 
 def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
     rows = _Rows(zone, laid_out)
-    take_list_rows(document, rows.take)
+    for_each_listed_job_and_queue(document, rows.take)
     return rows
 
 
@@ -296,7 +296,7 @@ def _shape(
     leafs: Mapping[str, str],
     long_name: Callable[[str], str],
     identity: JobAccessIdentity,
-) -> TaskShape:
+) -> TaskResourceRequests:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -312,7 +312,7 @@ def _shape(
     slots = int(leafs["slots"])
     if not slots:
         raise ValueError("a job that waits for no slots")
-    return TaskShape(
+    return TaskResourceRequests(
         slots=slots if slots > 0 else slots + WRAP,  # no host has as many
         pe=pe,
         requests=tuple(requests),
@@ -324,11 +324,11 @@ def _shape(
 
 def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
     """Parse `qhost -xml`; the whole cell is in it as a host named `global`."""
-    walked = iterate_elements(document, HOST)
+    walked = iterate_xml_elements(document, HOST)
     hosts = list[CellHost]()
     for _, element in walked:
         hosts.append(_host(element))
-        drop_element(element)
+        free_parsed_element(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
     return tuple(hosts)

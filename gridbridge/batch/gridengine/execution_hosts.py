@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, parse_short_document
+from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
@@ -18,8 +18,8 @@ from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     ValuesByHost,
+    parse_qconf_words,
     parse_values_by_host,
-    parse_words,
 )
 from gridbridge.model.route import GridEngineCell
 
@@ -61,17 +61,16 @@ class HostQueueInstance:
     tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
 
 
-def host_instances_command(cell: GridEngineCell, host: str) -> Argv:
+def host_queue_instances_command(cell: GridEngineCell, host: str) -> Argv:
     """Build the command that shows a host's queue instances with their jobs."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
 
 
-def parse_host_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
+def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
     """Parse the queue instances of a host; ParseError for other output."""
     return tuple(
-        _instance(element)
-        for element in parse_short_document(data).iterfind("queue_info/Queue-List")
+        _instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List")
     )
 
 
@@ -95,26 +94,26 @@ def _task(element: "_Element") -> str:
     return f"{job}.{task}" if task else job
 
 
-def has_host_reported(data: bytes, host: str) -> bool:
+def has_execd_reported_load(data: bytes, host: str) -> bool:
     """Say whether a host's execution daemon has reported its load, from `qhost -xml`."""
-    loads = parse_short_document(data, "qhost").xpath(
+    loads = parse_short_xml(data, "qhost").xpath(
         "host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host
     )
     return bool(loads) and loads != [NOT_TOLD]
 
 
-def query_host_instances(cell: GridEngineCell, host: str) -> tuple[HostQueueInstance, ...]:
+def query_host_queue_instances(cell: GridEngineCell, host: str) -> tuple[HostQueueInstance, ...]:
     """Return the queue instances of a host; none if the cell does not know the host."""
-    answer = run_client(cell, host_instances_command(cell, host))
+    answer = run_client(cell, host_queue_instances_command(cell, host))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
-    return parse_host_instances(answer.checked().stdout)
+    return parse_host_queue_instances(answer.checked().stdout)
 
 
 def is_execd_up(cell: GridEngineCell, host: str) -> bool:
     """Say whether a host's execution daemon reports."""
-    return has_host_reported(
-        run_client(cell, client_commands.host_list_command(cell)).checked().stdout, host
+    return has_execd_reported_load(
+        run_client(cell, client_commands.list_execution_hosts_command(cell)).checked().stdout, host
     )
 
 
@@ -123,7 +122,7 @@ def list_execution_hosts(cell: GridEngineCell) -> tuple[str, ...]:
     return query_names(cell, "-sel")
 
 
-def admit_host(cell: GridEngineCell, host: str) -> None:
+def add_execution_host(cell: GridEngineCell, host: str) -> None:
     """Add a host as administrative and execution host, so that it can register."""
     if host not in query_names(cell, "-sh"):
         _do(cell, "-ah", host)
@@ -133,7 +132,7 @@ def admit_host(cell: GridEngineCell, host: str) -> None:
         run_client(cell, qconf.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
-def set_host_resources(
+def set_host_complex_values(
     cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]
 ) -> None:
     """Set a host's complex_values."""
@@ -154,7 +153,7 @@ def add_host_to_group(cell: GridEngineCell, host: str, group: str) -> None:
 
 def add_host_to_queue(cell: GridEngineCell, host: str, queue: str) -> None:
     """Add a host to a queue by its own name, unless a host group of the queue has it."""
-    if queue not in (instance.queue for instance in query_host_instances(cell, host)):
+    if queue not in (instance.queue for instance in query_host_queue_instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
@@ -180,12 +179,12 @@ def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[
         if host in (where for where, _ in own.others):
             continue
         other_numbers = (int(values.usual) for name, values in numbers.items() if name != queue)
-        number = next_seq_no(own, other_numbers)
+        number = next_queue_seq_no(own, other_numbers)
         if number is not None:
             _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
-def next_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
+def next_queue_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
     """Return the lowest free seq_no above a queue's own.
 
     It is above those of host groups, too. It stays below those of later queues (`other_numbers`),
@@ -200,12 +199,12 @@ def next_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
     return min(free, last) if last > first else None
 
 
-def disable_host(cell: GridEngineCell, host: str) -> None:
+def disable_host_queues(cell: GridEngineCell, host: str) -> None:
     """Disable all queue instances of a host; CommandFailed if one stays enabled."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def enable_host(
+def enable_host_queues(
     cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES
 ) -> tuple[str, ...]:
     """Enable the queue instances of a host; CommandFailed if one stays disabled.
@@ -213,7 +212,7 @@ def enable_host(
     Suspended best-effort instances are resumed first. Instances of `closed` queues stay as they
     are; the disabled ones of these queues are returned.
     """
-    queue_instances = query_host_instances(cell, host)
+    queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
             run_client(
@@ -240,7 +239,7 @@ def _switch(
     def wrong() -> list[str]:
         wrong_instances = (
             instance
-            for instance in query_host_instances(cell, host)
+            for instance in query_host_queue_instances(cell, host)
             if instance.is_disabled != is_disabled
         )
         return [instance.queue for instance in wrong_instances if instance.queue not in but]
@@ -259,7 +258,7 @@ def suspend_queue_instance(cell: GridEngineCell, host: str, queue: str) -> None:
     run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
 
 
-def reschedule_queue_instance(cell: GridEngineCell, host: str, queue: str) -> None:
+def reschedule_instance_tasks(cell: GridEngineCell, host: str, queue: str) -> None:
     """Reschedule the rerunnable tasks of a queue instance to other hosts."""
     run_client(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
@@ -269,7 +268,7 @@ def remove_host_from_queues(cell: GridEngineCell, host: str) -> None:
     for queue in query_all_queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
-        if host in parse_words(queue.get("hostlist", "")):
+        if host in parse_qconf_words(queue.get("hostlist", "")):
             _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
 
 
@@ -286,7 +285,7 @@ def remove_host_from_groups(cell: GridEngineCell, host: str) -> None:
             _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
-def dismiss_host(cell: GridEngineCell, host: str) -> None:
+def remove_admin_and_submit_host(cell: GridEngineCell, host: str) -> None:
     """Remove a host from the administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_names(cell, listed):
@@ -312,7 +311,7 @@ def remove_execution_host(cell: GridEngineCell, host: str) -> str:
 
 
 def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
-    return parse_words(
+    return parse_qconf_words(
         qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", "")
     )
 

@@ -27,13 +27,15 @@ def keep_refused_job_home(
 ) -> bool:
     """Mark a refused job so that it stays at home; False if no local queue could run it."""
     for hard, queues in variants:
-        if could_run_at_home(cell, replace_request_lists(own, hard, queues)):
+        if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
             mark_refused_job(cell, job, hard=hard, queues=queues, reason=reason)
             return True
     return False
 
 
-def replace_request_lists(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
+def request_with_replaced_lists(
+    own: JobRequest, hard: Pairs | None, queues: str | None
+) -> JobRequest:
     """Return a job's request with another resource or queue list."""
     conditions = {"hard": own.hard if hard is None else hard}
     return own.but(queues=own.queues if queues is None else queues, **conditions)
@@ -74,7 +76,7 @@ def verify_request_command(cell: GridEngineCell, request: JobRequest) -> Argv:
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()
     options += ("-ckpt", request.checkpoint) if request.checkpoint else ()
-    options += client_commands.resource_options("-hard", request.hard)
+    options += client_commands.qsub_resource_options("-hard", request.hard)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
@@ -83,15 +85,15 @@ def mark_refused_job(
 ) -> None:
     """Replace a job's lists, and write the refusal into its context for `qstat -j`."""
     run_client(
-        cell, mark_refused_command(cell, job, hard=hard, queues=queues, reason=reason)
+        cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)
     ).checked()
 
 
-def mark_refused_command(
+def mark_refused_job_command(
     cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
     """Build the one command that changes a refused job's lists and context."""
-    options: Argv = client_commands.resource_options("-hard", hard) if hard is not None else ()
+    options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(
         " " if character in "\n\t" else ";" if character == "," else character

@@ -8,22 +8,24 @@ environment (qsub(1)), stay: `qalter -v` and `-V` add such variables but remove 
 
 from gridbridge.batch.gridengine.submit import query_job_details_xml
 from gridbridge.batch.gridengine.submitted_request import (
-    noted_submit_variable,
     parse_array_ids,
     parse_owner_and_account,
+    recorded_submit_variable,
 )
 from gridbridge.model.route import GridEngineCell
 
 KEPT = b"__SGE_PREFIX__O_MAIL"  # as `qstat -j -xml` calls it
 
 
-def find_marked_arrays(cell: GridEngineCell, listed: bytes, name: str, owner: str) -> list[int]:
+def find_arrays_by_submitted_name(
+    cell: GridEngineCell, listed: bytes, name: str, owner: str
+) -> list[int]:
     """Return the ids of a person's listed arrays that were submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]
 
 
 def _is_marked(job: bytes, name: str, owner: str) -> bool:
-    return parse_owner_and_account(job)[0] == owner and name.encode() in noted_submit_variable(
+    return parse_owner_and_account(job)[0] == owner and name.encode() in recorded_submit_variable(
         job, KEPT
     )

@@ -17,10 +17,10 @@ from gridbridge.batch.gridengine.status import (
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_words
+from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_qconf_words
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
-from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.site.setup_findings import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.snapshot import QueueInstanceStatus
 from gridbridge.shell import host
 
 AT_ONCE = 4  # questions to a cell
@@ -39,10 +39,10 @@ PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
 
-def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
+def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
     """Query a cell's objects for set-up, with what it knows of one host."""
     # alone: a silent cell is asked no more
-    complexes = qconf.parse_complexes(query_object(cell, "-sc"))
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         its_queues = threads.submit(query_queue_settings, cell)
         environments = threads.submit(_environments, cell)
@@ -56,7 +56,7 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
         lists = {
             field: threads.submit(query_names, cell, option) for field, option in LISTS.items()
         }
-    return CellSetup(
+    return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes=complexes,
         queues=its_queues.result(),
@@ -70,9 +70,9 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
     )
 
 
-def query_remote_cell_setup(cell: GridEngineCell) -> CellSetup:
+def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
     """Query the few objects that matter of a remote cell under other administrators."""
-    return CellSetup(
+    return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes={},
         queues={},
@@ -85,13 +85,13 @@ def query_remote_cell_setup(cell: GridEngineCell) -> CellSetup:
     )
 
 
-def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
+def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
     """Query the objects that best-effort queues involve."""
-    complexes = qconf.parse_complexes(query_object(cell, "-sc"))
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
         slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
-    return BestEffortCell(
+    return BestEffortCellFacts(
         complexes=complexes,
         queues=query_queue_settings(cell),
         environments=_environments(cell),
@@ -108,7 +108,7 @@ def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 
-def query_queue_reruns(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
+def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
     """Return the `rerun` setting of each queue but excluded and best-effort ones.
 
     Best-effort queues accept only jobs that request them.
@@ -123,7 +123,7 @@ def query_queue_reruns(cell: GridEngineCell, excluded: Container[str]) -> Mappin
     }
 
 
-def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
+def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     """Return every queue instance with its state letters and slots."""
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
@@ -149,7 +149,7 @@ def query_client_version(cell: GridEngineCell) -> str:
     return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def query_clock_offset_s(cell: GridEngineCell, now: float) -> float | None:
+def query_qmaster_clock_offset_s(cell: GridEngineCell, now: float) -> float | None:
     """Return how far the qmaster's clock is ahead of `now`; None if qping does not tell.
 
     qping prints the qmaster's start time and run time, both by the qmaster's clock.
@@ -163,7 +163,7 @@ def query_clock_offset_s(cell: GridEngineCell, now: float) -> float | None:
         "1",
     )
     answer = run_client(cell, argv)
-    return qconf.parse_clock_offset_s(answer.stdout, now)
+    return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
 
 
 def find_other_qmaster_port(cell: GridEngineCell) -> int:
@@ -216,7 +216,7 @@ def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return who is in the usersets of ours (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
-    return {name: parse_words(values.get("entries", "")) for name, values in shown.items()}
+    return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
 def _host_configuration(cell: GridEngineCell, name: str) -> QconfSettings | None:

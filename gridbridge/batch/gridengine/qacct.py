@@ -17,14 +17,14 @@ from signal import SIGKILL
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import (
     RESCHEDULED,
-    AccountingRecord,
-    RemoteRecord,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
     queue_wait_s,
 )
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.elastic.published_balance import TasksEndedInMinute
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.job import ArrayEndQuery, JobEnd, KillReason
+from gridbridge.model.job import ArrayEndQuery, JobEnd, JobKillReason
 
 FRONT = (  # before the category
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
@@ -89,7 +89,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
 
 
-def epoch_seconds(text: str) -> float:
+def parse_epoch_seconds(text: str) -> float:
     """Parse a time as seconds of the epoch; ValueError if it is no time."""
     time = int(text)
     if time > MILLISECONDS:
@@ -97,7 +97,7 @@ def epoch_seconds(text: str) -> float:
     return float(time)
 
 
-def find_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
+def lines_with_field_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines with a field of this prefix, and their offsets in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
@@ -160,7 +160,7 @@ def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
         at = data.find(needle, begin + len(line))
 
 
-def job_end_of_record(record: AccountingRecord | RemoteRecord) -> JobEnd:
+def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
     """Return the job end that an accounting record stands for (sge_status(5), failed).
 
     Without usage nobody saw the job's end, whatever its exit status says. The same holds for a
@@ -183,13 +183,15 @@ def job_end_of_record(record: AccountingRecord | RemoteRecord) -> JobEnd:
     return replace(end, reason=reason)
 
 
-def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KillReason:
+def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) -> JobKillReason:
     """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
-    is_deleted = isinstance(record, AccountingRecord) and bool(_set(record.deleted_by))
-    return KillReason.DELETION if is_deleted and signal == SIGKILL else KillReason.UNKNOWN
+    is_deleted = isinstance(record, JobRunAccounting) and bool(_set(record.deleted_by))
+    return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
 
 
-def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
+def parse_accounting_records(
+    data: bytes, *, zone: tzinfo | None = None
+) -> tuple[JobRunAccounting, ...]:
     """Parse `qacct -j JOB`, or lines of the accounting file, in their order.
 
     The result is empty if qacct says that there are no records. Empty or truncated output is a
@@ -206,14 +208,14 @@ def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[Accoun
 
 def read_accounting_lines(
     data: bytes, prefix: str
-) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
     """Parse whole lines of the accounting file whose account begins with `prefix`.
 
     Returns each record with its line, and how many lines could not be parsed or lie inside another
     record. Other lines, on a busy cluster nearly all, are not parsed.
     """
     records, skipped = [], 0
-    for begin, line in find_lines_with_prefix(data, prefix):
+    for begin, line in lines_with_field_prefix(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
             record = _record(parse_accounting_line(text), UTC)
@@ -228,14 +230,16 @@ def read_accounting_lines(
     return tuple(records), skipped
 
 
-def read_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[AccountingRecord]:
+def read_array_task_records(
+    data: bytes, arrays: Sequence[ArrayEndQuery]
+) -> Iterator[JobRunAccounting]:
     """Yield the records of array tasks from lines of the file and their neighbours.
 
     Lines that can't be parsed or lie inside another record are skipped.
     """
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
-    for begin, line in find_lines_with_prefix(data, f"{PREFIX}."):
+    for begin, line in lines_with_field_prefix(data, f"{PREFIX}."):
         with suppress(ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
             key = fields["jobnumber"], fields["account"]
@@ -244,7 +248,7 @@ def read_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[
                 yield _record(fields, UTC)
 
 
-def read_ended_tasks(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
+def read_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
     """Yield when tasks ended, with owner and job name, from lines of the file.
 
     Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are
@@ -253,7 +257,7 @@ def read_ended_tasks(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str
     for line in data.split(b"\n"):
         with suppress(ValueError, ParseError):
             fields = parse_accounting_line(line.decode("utf-8", "replace"))
-            submitted, started, ended = (epoch_seconds(fields[name]) for name in TIMES)
+            submitted, started, ended = (parse_epoch_seconds(fields[name]) for name in TIMES)
             wait_s = queue_wait_s(submitted, started, ended)
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
@@ -278,7 +282,7 @@ def _lines(text: str) -> Iterator[dict[str, str]]:
             yield parse_accounting_line(line)
 
 
-def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
+def _record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
     try:
         return _filled(fields, zone)
     except KeyError as missing:
@@ -287,8 +291,8 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
         raise ParseError(f"qacct: {wrong}") from wrong
 
 
-def _filled(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
-    return AccountingRecord(
+def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
+    return JobRunAccounting(
         job_id=_number(fields["jobnumber"]),
         task=_task(fields["taskid"]),
         name=fields["jobname"],
@@ -331,7 +335,7 @@ def _set(text: str) -> str:
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
     """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
     if text.isdigit():
-        return datetime.fromtimestamp(epoch_seconds(text), UTC) if int(text) else None
+        return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
         try:
             printed = datetime.strptime(text, layout).replace(tzinfo=zone)

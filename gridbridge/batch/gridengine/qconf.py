@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import QconfComplexRow, SetupEdit, SetupEditVerb
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
 COLUMNS = 8  # complex(5)
@@ -38,7 +38,7 @@ def parse_object_attributes(data: bytes) -> QconfSettings:
     return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
 
 
-def parse_complexes(data: bytes) -> Mapping[str, ComplexRow]:
+def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
     """Parse the table of `qconf -sc`; ParseError for a row with another number of columns."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
     complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
@@ -47,32 +47,32 @@ def parse_complexes(data: bytes) -> Mapping[str, ComplexRow]:
     return {row.name: row for row in complex_rows}
 
 
-def _complex(row: list[str]) -> ComplexRow:
+def _complex(row: list[str]) -> QconfComplexRow:
     if len(row) != COLUMNS:
         raise ParseError(f"qconf: {' '.join(row)[:80]!r} is no row of complexes")
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
-    return ComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
+    return QconfComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
 
 
-def parse_names(data: bytes) -> tuple[str, ...]:
+def parse_name_list(data: bytes) -> tuple[str, ...]:
     """Parse a list of names, one a line; `no ... defined` is an empty list."""
     text = data.decode("utf-8", "replace")
     return () if text.startswith(EMPTY) else tuple(text.split())
 
 
-def parse_clock_offset_s(data: bytes, now: float) -> float | None:
+def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
     """Parse how far the qmaster's clock is ahead of `now`, from `qping -info`."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
-def edit_command(edit: SetupEdit) -> str:
+def setup_edit_shell_line(edit: SetupEdit) -> str:
     """Return the sh line that makes an edit, in the cell's environment."""
     return RENDERERS[edit.verb](edit)
 
 
-def cell_environment_line(cell: GridEngineCell) -> str:
+def cell_environment_shell_line(cell: GridEngineCell) -> str:
     """Return the sh line that exports a cell's environment for qconf."""
     words = (
         f"SGE_ROOT={_quoted(cell.root)}",
@@ -172,29 +172,29 @@ def _with_rules(edit: SetupEdit, more: str = "") -> str:
     )
 
 
-RENDERERS: Mapping[EditVerb, Callable[[SetupEdit], str]] = MappingProxyType(
+RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = MappingProxyType(
     {
-        EditVerb.SET_COMPLEX: _set_complex,
-        EditVerb.DROP_COMPLEX: _drop_complex,
-        EditVerb.ADD_QUEUE: _add_queue,
-        EditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
-        EditVerb.REPLACE: _attribute("-rattr"),
-        EditVerb.MERGE: _attribute("-mattr"),
-        EditVerb.DROP: _attribute("-dattr"),
-        EditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
-        EditVerb.SET_HOST: _set_host,
-        EditVerb.DROP_HOST: _drop_host,
-        EditVerb.SET_SCHEDULER: _set_scheduler,
-        EditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
-        EditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
-        EditVerb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
-        EditVerb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
-        EditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
-        EditVerb.EXEMPT: _exempt,
-        EditVerb.INCLUDE: _with_rules,
-        EditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
-        EditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
-        EditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
-        EditVerb.SHELL: lambda edit: edit.value,
+        SetupEditVerb.SET_COMPLEX: _set_complex,
+        SetupEditVerb.DROP_COMPLEX: _drop_complex,
+        SetupEditVerb.ADD_QUEUE: _add_queue,
+        SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
+        SetupEditVerb.REPLACE: _attribute("-rattr"),
+        SetupEditVerb.MERGE: _attribute("-mattr"),
+        SetupEditVerb.DROP: _attribute("-dattr"),
+        SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
+        SetupEditVerb.SET_HOST: _set_host,
+        SetupEditVerb.DROP_HOST: _drop_host,
+        SetupEditVerb.SET_SCHEDULER: _set_scheduler,
+        SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
+        SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
+        SetupEditVerb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
+        SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
+        SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
+        SetupEditVerb.EXEMPT: _exempt,
+        SetupEditVerb.INCLUDE: _with_rules,
+        SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
+        SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
+        SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
+        SetupEditVerb.SHELL: lambda edit: edit.value,
     }
 )

@@ -22,7 +22,7 @@ LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
 }
 
 
-def convert_to_job_detail(output: bytes, owner: str) -> bytes:
+def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
     """Return the job that qsub printed, as XML; ParseError if it printed none."""
     text = _without_script(output).decode("utf-8", "replace")
     fields = dict(reversed(FIELD.findall(text)))  # the first of a name counts

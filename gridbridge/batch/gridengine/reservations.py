@@ -6,7 +6,7 @@ qstat shows only the slots of reservations that have begun.
 from collections import Counter
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.parse.documents import parse_short_document
+from gridbridge.batch.gridengine.parse.documents import parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import GridEngineCell
@@ -50,7 +50,7 @@ def parse_reserved_slots(data: bytes) -> Mapping[str, int]:
 
 
 def _shown(data: bytes) -> "_Element":
-    return parse_short_document(data, "qrstat")
+    return parse_short_xml(data, "qrstat")
 
 
 def _program(cell: GridEngineCell) -> str:

@@ -4,47 +4,56 @@ The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed
 a new combination keeps its facts. Hot programs load this module.
 """
 
-from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.model.states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueInstanceStateFact,
+)
 
 OF_JOBS = {
-    "q": (JobFact.WAITING,),
-    "w": (JobFact.WAITING,),
-    "h": (JobFact.HELD,),
-    "r": (JobFact.RUNNING,),
-    "t": (JobFact.RUNNING, JobFact.STARTING),
-    "s": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),  # qmod -sj
+    "q": (JobStateFact.WAITING,),
+    "w": (JobStateFact.WAITING,),
+    "h": (JobStateFact.HELD,),
+    "r": (JobStateFact.RUNNING,),
+    "t": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # qmod -sj
     "S": (
-        JobFact.RUNNING,
-        JobFact.SUSPENDED,
-        JobFact.BY_QUEUE,
+        JobStateFact.RUNNING,
+        JobStateFact.SUSPENDED,
+        JobStateFact.BY_QUEUE,
     ),  # or its calendar, a superordinate queue
-    "T": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_THRESHOLD),  # suspend_thresholds
-    "d": (JobFact.DELETING,),
-    "E": (JobFact.ERROR,),  # qmod -cj
-    "R": (JobFact.RESTARTED,),
-    "z": (JobFact.FINISHED,),
+    "T": (
+        JobStateFact.RUNNING,
+        JobStateFact.SUSPENDED,
+        JobStateFact.BY_THRESHOLD,
+    ),  # suspend_thresholds
+    "d": (JobStateFact.DELETING,),
+    "E": (JobStateFact.ERROR,),  # qmod -cj
+    "R": (JobStateFact.RESTARTED,),
+    "z": (JobStateFact.FINISHED,),
 }
 OF_QUEUES = {
-    "E": (QueueFact.ERROR,),  # qmod -cq
-    "d": (QueueFact.DISABLED,),
-    "D": (QueueFact.OFF_HOURS,),
-    "s": (QueueFact.SUSPENDED, QueueFact.BY_HAND),  # qmod -sq
-    "S": (QueueFact.SUSPENDED,),  # by a superordinate queue of its host
-    "C": (QueueFact.SUSPENDED, QueueFact.OFF_HOURS),
-    "u": (QueueFact.UNREACHABLE,),
-    "a": (QueueFact.LOADED,),
-    "A": (QueueFact.OVERLOADED,),
+    "E": (QueueInstanceStateFact.ERROR,),  # qmod -cq
+    "d": (QueueInstanceStateFact.DISABLED,),
+    "D": (QueueInstanceStateFact.OFF_HOURS,),
+    "s": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND),  # qmod -sq
+    "S": (QueueInstanceStateFact.SUSPENDED,),  # by a superordinate queue of its host
+    "C": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS),
+    "u": (QueueInstanceStateFact.UNREACHABLE,),
+    "a": (QueueInstanceStateFact.LOADED,),
+    "A": (QueueInstanceStateFact.OVERLOADED,),
 }
-UNKNOWN, UNKNOWN_QUEUE = (JobFact.UNKNOWN,), (QueueFact.UNKNOWN,)
+UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueInstanceStateFact.UNKNOWN,)
 
 
-def parse_job_letters(letters: str) -> JobState:
+def parse_job_state_letters(letters: str) -> JobState:
     """Parse a listed job's state letters; unknown or missing letters are a fact as well."""
     facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
     return JobState(facts or UNKNOWN, letters)
 
 
-def parse_queue_letters(letters: str) -> QueueState:
+def parse_queue_state_letters(letters: str) -> QueueInstanceState:
     """Parse a queue instance's state letters; no letters mean that it is open."""
     facts = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
-    return QueueState(facts, letters)
+    return QueueInstanceState(facts, letters)

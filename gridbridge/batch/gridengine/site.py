@@ -9,8 +9,8 @@ from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.host_facts import ClusterFacts
-from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
-from gridbridge.model.snapshot import QueueStatus
+from gridbridge.model.site.setup_findings import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.snapshot import QueueInstanceStatus
 
 HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
@@ -24,7 +24,7 @@ def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
     try:
         objects.require_qmaster_answer(cell)
-        ahead_s = objects.query_clock_offset_s(cell, now)
+        ahead_s = objects.query_qmaster_clock_offset_s(cell, now)
         return ClusterFacts(
             version=objects.query_client_version(cell), ahead_s=ahead_s, master=master
         )
@@ -46,7 +46,9 @@ def count_batch_slots(cell: GridEngineCell) -> int:
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellSetup) -> CellSetup:
+def read_remote_setup(
+    cell: GridEngineCell, of_host: str, _home: CellQconfSettings
+) -> CellQconfSettings:
     """Return the cell's objects that a transfer from this host involves."""
     return (
         objects.query_remote_cell_setup(cell)
@@ -55,7 +57,7 @@ def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellSetup) -> C
     )
 
 
-def read_home_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
+def read_home_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
     """Return the cell's objects that a transfer queue on this host involves."""
     return objects.query_cell_setup(cell, of_host)
 
@@ -65,7 +67,7 @@ def count_slots_on_host(cell: GridEngineCell, host: str) -> Mapping[str, int]:
     return objects.count_slots_on_host(cell, host)
 
 
-def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
+def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     """Return every queue on every host with its letters and slots."""
     return objects.query_queue_instances(cell, cluster)
 
@@ -75,14 +77,14 @@ def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     return objects.query_queue_settings(cell)
 
 
-def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
+def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
     """Return the objects that best-effort queues involve."""
     return objects.query_besteffort_cell(cell)
 
 
 def shell_environment_line(cell: GridEngineCell) -> str:
     """Return the sh line that exports the cell's environment."""
-    return qconf.cell_environment_line(cell)
+    return qconf.cell_environment_shell_line(cell)
 
 
 def explain_request_refusal(request: JobRequest) -> str:
@@ -92,4 +94,4 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 def build_submission_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return client_commands.submit_held_command(cell, spec)
+    return client_commands.submit_held_job_command(cell, spec)

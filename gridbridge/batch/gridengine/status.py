@@ -7,21 +7,27 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.accounting_file import (
+    final_or_future_job_end,
     query_accounting_records,
-    search_accounting_records,
+    search_array_task_records,
     settle_job_end,
-    settle_job_end_or_future,
 )
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingEnds
-from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureJobEnd, JobDetail, JobEnd
+from gridbridge.model.accounting import JobRunAccounting
+from gridbridge.model.job import (
+    ArrayEndQuery,
+    ArrayLimits,
+    FutureDatedJobEnd,
+    JobAccountAndErrors,
+    JobEnd,
+)
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow
+from gridbridge.model.site.setup_findings import QconfComplexRow
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import NO_RULE, ClusterVocabulary
+from gridbridge.model.vocabulary import NO_RULE, NamesOfferedByCluster
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))
@@ -30,7 +36,7 @@ LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
 
-Ends = dict[int, JobEnd | FutureJobEnd | None]  # by place; None: they are several
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by place; None: they are several
 
 
 def query_cluster_snapshot(
@@ -46,7 +52,7 @@ def query_cluster_snapshot(
     gave no complete answer.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(cell, client_commands.cell_status_command(cell)).checked()
+    answer = _ask(cell, client_commands.show_cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -82,8 +88,8 @@ def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> d
     The end is None if a task's records contradict each other: one may be forged. If the accounting
     file is not where 8.1.9 has it, qacct is called for each array.
     """
-    records, is_read = search_accounting_records(cell, arrays)
-    by_array = dict[str, list[AccountingRecord]]()
+    records, is_read = search_array_task_records(cell, arrays)
+    by_array = dict[str, list[JobRunAccounting]]()
     for record in records:
         by_array.setdefault(record.account, []).append(record)
     for array in () if is_read else arrays:
@@ -91,7 +97,7 @@ def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> d
     return {account: _ends(array_records) for account, array_records in by_array.items()}
 
 
-def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[AccountingRecord]:
+def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[JobRunAccounting]:
     return [
         record
         for record in query_accounting_records(cell, array.job_id)
@@ -99,12 +105,12 @@ def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[AccountingReco
     ]
 
 
-def _ends(records: Iterable[AccountingRecord]) -> Ends:
-    now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
+def _ends(records: Iterable[JobRunAccounting]) -> Ends:
+    now, by_task = datetime.now(UTC), dict[int, list[JobRunAccounting]]()
     for record in records:
         by_task.setdefault(record.task, []).append(record)
     ends = {
-        task: settle_job_end_or_future(task_records, now) for task, task_records in by_task.items()
+        task: final_or_future_job_end(task_records, now) for task, task_records in by_task.items()
     }
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
@@ -117,7 +123,7 @@ def query_begun_indices(
     `qstat -j` does not show which of the other tasks wait.
     """
     answer = _ask(
-        cell, client_commands.job_detail_command(cell, ",".join(map(str, arrays)))
+        cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
     ).checked()
     return {
         detail.job_id: frozenset(detail.begun)
@@ -153,18 +159,18 @@ def _flush_s(reporting: str) -> float:
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
-def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
+def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return what the qmaster knows of a job, empty if it does not know the job."""
-    answer = _ask(cell, client_commands.job_detail_command(cell, str(job_id)))
+    answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
-def query_request_vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
+def query_request_vocabulary(cell: GridEngineCell) -> NamesOfferedByCluster:
     """Return the names that a job may request in a cell."""
-    table = qconf.parse_complexes(query_object(cell, "-sc")).values()
+    table = qconf.parse_complex_table(query_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_names(cell, "-spl"))
-    return ClusterVocabulary(
+    return NamesOfferedByCluster(
         resource=_names(requestable),
         string=_names(row for row in requestable if row.type in STRINGS),
         pe=environments,
@@ -174,7 +180,7 @@ def query_request_vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
     )
 
 
-def _names(rows: Iterable[ComplexRow]) -> frozenset[str]:
+def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
     """Return the names and shortcuts of resources."""
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
@@ -209,7 +215,7 @@ def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
     message = answer.stdout + answer.stderr
     if message.startswith(b"no ") and b"defined" in message:
         return ()
-    return qconf.parse_names(answer.checked().stdout)
+    return qconf.parse_name_list(answer.checked().stdout)
 
 
 def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:

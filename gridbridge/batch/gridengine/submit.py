@@ -13,9 +13,9 @@ from gridbridge.batch.gridengine.submitted_request import (
     parse_owner_and_account,
 )
 from gridbridge.batch.submission_result import (
-    SubmissionAnswer,
     SubmissionOutcome,
-    answer_for_failed_command,
+    SubmissionResult,
+    answer_to_failed_submission,
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
@@ -65,43 +65,46 @@ DELETED = b"has deleted job"  # of a started one: has registered the job ... for
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit_held_job(cell: GridEngineCell, spec: JobSpec) -> SubmissionAnswer:
+def submit_held_job(cell: GridEngineCell, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the cell's answer or its absence.
 
     In a cell without best-effort queues a preemptible job is submitted as an ordinary one with the
     lowest priority.
     """
     if reason := client_commands.explain_request_refusal(spec.request):
-        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
+        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
         answer = run_client(
-            cell, client_commands.submit_held_command(cell, spec), spec.script, mark=mark
+            cell, client_commands.submit_held_job_command(cell, spec), spec.script, mark=mark
         )
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
-            ordinary = client_commands.without_preemption(spec)
+            ordinary = client_commands.preemptible_as_lowest_priority(spec)
             answer = run_client(
-                cell, client_commands.submit_held_command(cell, ordinary), spec.script, mark=mark
+                cell,
+                client_commands.submit_held_job_command(cell, ordinary),
+                spec.script,
+                mark=mark,
             )
     except CommandFailed as error:
-        return answer_for_failed_command(error)
+        return answer_to_failed_submission(error)
     return _read_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionAnswer:
+def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     last = answer.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
     if answer.status == 0 and last.isdigit():
-        return SubmissionAnswer(SubmissionOutcome.ACCEPTED, remote_id=last.decode())
+        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
     message = _unquoted(words.lower())
     reason = _first_line(words)
     if OF_A_PERSON in message:
-        return SubmissionAnswer(SubmissionOutcome.BARRED, reason=reason)
+        return SubmissionResult(SubmissionOutcome.BARRED, reason=reason)
     if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
-        return SubmissionAnswer(SubmissionOutcome.LATER, reason=reason)
+        return SubmissionResult(SubmissionOutcome.LATER, reason=reason)
     if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
-        return SubmissionAnswer(SubmissionOutcome.UNSURE, reason=reason)
-    return SubmissionAnswer(
+        return SubmissionResult(SubmissionOutcome.UNSURE, reason=reason)
+    return SubmissionResult(
         SubmissionOutcome.DENIED if FROM_HERE in message else SubmissionOutcome.REFUSED,
         reason=reason,
     )
@@ -142,13 +145,15 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
 
     `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
     """
-    listed = run_client(cell, client_commands.jobs_of_owner_command(cell, owner)).checked().stdout
+    listed = (
+        run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
+    )
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
         # answers are rarely lost
-        from gridbridge.batch.gridengine.marked_arrays import find_marked_arrays
+        from gridbridge.batch.gridengine.marked_arrays import find_arrays_by_submitted_name
 
-        jobs = sorted({*jobs, *find_marked_arrays(cell, listed, transfer, owner)})
+        jobs = sorted({*jobs, *find_arrays_by_submitted_name(cell, listed, transfer, owner)})
     return jobs
 
 
@@ -171,7 +176,7 @@ def query_live_indices(
 ) -> dict[str, tuple[range, ...]]:
     """Return the indices of the caller's array tasks that wait or run."""
     return parse_array_indices(
-        run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout, arrays
+        run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays
     )
 
 
@@ -181,7 +186,7 @@ def hold_array_tasks(
     """Put a user hold on array tasks; return the indices of waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
-    listed = run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout
+    listed = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
     return parse_array_indices(listed, (array,), b"pending", "h")[array]
 
 
@@ -232,12 +237,12 @@ def query_job_details_xml(
 
 def query_job_xml(cell: GridEngineCell, job: str) -> bytes:
     """Return the cell's XML about a job, which submitted_request parses."""
-    return run_client(cell, client_commands.job_detail_command(cell, job)).checked().stdout
+    return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
 
 
 def query_deferred_jobs(cell: GridEngineCell) -> frozenset[int]:
     """Return the jobs that wait for their start time; ParseError for a truncated answer."""
-    xml = run_client(cell, client_commands.deferred_jobs_command(cell)).checked().stdout
+    xml = run_client(cell, client_commands.list_deferred_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: not a whole answer")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
@@ -246,12 +251,12 @@ def query_deferred_jobs(cell: GridEngineCell) -> frozenset[int]:
 
 def hold_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task, waiting or running."""
-    _do(cell, client_commands.hold_command(cell, job), gone_is_fine)
+    _do(cell, client_commands.hold_job_command(cell, job), gone_is_fine)
 
 
 def release_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Remove the user hold of a job or task."""
-    _do(cell, client_commands.release_command(cell, job), gone_is_fine)
+    _do(cell, client_commands.release_job_command(cell, job), gone_is_fine)
 
 
 def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
@@ -369,10 +374,10 @@ def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
     Raises ParseError for a truncated answer, which tells nothing.
     """
     # most transfers do without them
-    from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters
+    from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
-    xml = run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout
+    xml = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     number, _, task = job.partition(".")
@@ -380,7 +385,7 @@ def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
         row = entry.partition(b"</job_list>")[0]
         tasks = row.partition(b"<tasks>")[2].partition(b"<")[0]
         if row.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
-            return parse_job_letters(row.partition(b"<state>")[2].partition(b"<")[0].decode())
+            return parse_job_state_letters(row.partition(b"<state>")[2].partition(b"<")[0].decode())
     return UNSEEN
 
 

@@ -61,7 +61,7 @@ def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
 
 
-def noted_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
+def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
     """Return a job's values of a variable SGE_O_*, which qsub recorded at submission."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (text.partition(b"</VA_variable>") for text in variables)
@@ -137,7 +137,7 @@ def parse_parallel_request(xml: bytes) -> tuple[str, int]:
     return name, max(map(int, ends), default=1)
 
 
-def parse_fewest_slots(xml: bytes) -> int:
+def parse_minimum_slots(xml: bytes) -> int:
     """Return the fewest slots with which a job can start."""
     return min(map(int, _leaves(_section(xml, b"JB_pe_range"), b"RN_min")), default=1)
 

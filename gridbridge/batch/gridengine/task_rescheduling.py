@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, parse_short_document
+from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
@@ -59,7 +59,7 @@ def tasks_on_hosts_command(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
 def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...]]:
     """Parse the tasks by host, without preemptible tasks."""
     by_host = defaultdict[str, list[RunningHostTask]](list)
-    for queue in parse_short_document(data).iterfind("queue_info/Queue-List"):
+    for queue in parse_short_xml(data).iterfind("queue_info/Queue-List"):
         values = {resource.get("name"): resource.text for resource in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
         if values.get(BEST_EFFORT) not in TRUE:
@@ -76,19 +76,19 @@ def _task(row: "_Element") -> RunningHostTask:
     )
 
 
-def parse_movable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskShape]:
+def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskResourceRequests]:
     """Parse which jobs may be rerun elsewhere now, and their requests, from `qstat -xml -j`."""
     return {
         job.findtext("JB_job_number", ""): _shape(job)
-        for job in parse_short_document(data).iterfind("djob_info/element")
+        for job in parse_short_xml(data).iterfind("djob_info/element")
         if _may_move(job, now_s)
     }
 
 
-def _shape(job: "_Element") -> TaskShape:
+def _shape(job: "_Element") -> TaskResourceRequests:
     """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
-    return TaskShape(
+    return TaskResourceRequests(
         requests=tuple(zip(names, values, strict=False)),
         queues=_leafs(job, "JB_hard_queue_list", "QR_name"),
         identity=JobAccessIdentity(
@@ -112,12 +112,12 @@ def _may_move(job: "_Element", now_s: float) -> bool:
     return reruns and job.find("JB_pe") is None and not is_interactive and not is_deferred
 
 
-def query_movable_tasks(
+def query_reschedulable_tasks(
     cell: GridEngineCell, hosts: Iterable[str], now_s: float
-) -> Mapping[str, tuple[TaskShape, ...]]:
+) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the requests of all tasks on hosts that may be rerun elsewhere."""
     by_host = query_tasks_on_hosts(cell, list(hosts))
-    free = query_movable_jobs(
+    free = query_reschedulable_jobs(
         cell, {task.job for tasks in by_host.values() for task in tasks}, now_s
     )
     return {
@@ -136,7 +136,7 @@ def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool
     A task that is just starting or ending is left for the next call.
     """
     tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
-    free = query_movable_jobs(cell, {task.job for task in tasks}, now_s)
+    free = query_reschedulable_jobs(cell, {task.job for task in tasks}, now_s)
     if any(task.job not in free or task.is_stopped for task in tasks):
         return False
     for task in tasks:
@@ -156,13 +156,13 @@ def query_tasks_on_hosts(
     return by_host
 
 
-def query_movable_jobs(
+def query_reschedulable_jobs(
     cell: GridEngineCell, jobs: Iterable[str], now_s: float
-) -> Mapping[str, TaskShape]:
+) -> Mapping[str, TaskResourceRequests]:
     """Return which of these jobs may be rerun elsewhere; ended jobs are left out."""
-    numbers, shapes = sorted(jobs, key=int), dict[str, TaskShape]()
+    numbers, shapes = sorted(jobs, key=int), dict[str, TaskResourceRequests]()
     for at in range(0, len(numbers), AT_ONCE):
         named = ",".join(numbers[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
-        shapes |= parse_movable_jobs(run_client(cell, argv).checked().stdout, now_s)
+        shapes |= parse_reschedulable_jobs(run_client(cell, argv).checked().stdout, now_s)
     return shapes

@@ -12,7 +12,7 @@ from gridbridge.model.message import shorten_reason
 from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.transfer import guard as guards
-from gridbridge.model.transfer.guard import GuardKind
+from gridbridge.model.transfer.guard import HomeStartGuard
 
 __all__ = (
     "keep_job_off_queues",
@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 def remove_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Remove the guard of a task."""
-    if guard == GuardKind.START:
+    if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
         _tell_odd(local, OWN_START, odd, "no time: it may start at once")
-    elif guard == GuardKind.HOLD:
+    elif guard == HomeStartGuard.HOLD:
         submit.release_job(cell, local.local)
 
 
@@ -54,9 +54,9 @@ def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guar
 def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Hold a task or defer its job; the job's context tells its starter of a hold."""
     job = str(local.job)
-    if guard == GuardKind.START:
+    if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
-    elif guard == GuardKind.HOLD:
+    elif guard == HomeStartGuard.HOLD:
         submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
         submit.hold_job(cell, local.local)
 
@@ -69,7 +69,7 @@ def keep_job_off_queues(
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
     if not queues or not home_queues.could_run_at_home(
-        cell, home_queues.replace_request_lists(own, None, queues)
+        cell, home_queues.request_with_replaced_lists(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run it")
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
@@ -80,7 +80,7 @@ def restore_queue_list(cell: GridEngineCell, local: TransferId) -> None:
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
-    hard = guards.restrict_to_home(request.hard) if STAYS in context else None
+    hard = guards.restrict_request_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
         odd = submit.restore_queue_list(cell, job, own, hard)
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
@@ -92,7 +92,7 @@ def require_runnable_variant(
     """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
     own = submit.query_job_request(cell, str(local.job))
     requests = (
-        home_queues.replace_request_lists(own, hard, queues) for hard, queues in variants(own)
+        home_queues.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own)
     )
     if not any(home_queues.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
@@ -106,7 +106,9 @@ def query_job_rerun(
 ) -> str:
     """Return the job's own `-r`, or else what its possible local queues say of reruns."""
     request = submit.query_job_request(cell, str(local.job))
-    return request.rerun or of_queues(request, objects.query_queue_reruns(cell, transfer_queues))
+    return request.rerun or of_queues(
+        request, objects.query_queue_rerun_settings(cell, transfer_queues)
+    )
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:

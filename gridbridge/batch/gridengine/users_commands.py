@@ -5,25 +5,25 @@ from datetime import UTC, datetime
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
-from gridbridge.batch.gridengine.qsub_verify import convert_to_job_detail
+from gridbridge.batch.gridengine.qsub_verify import convert_qsub_verify_to_xml
 from gridbridge.batch.gridengine.status import query_object
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.batch.gridengine.submitted_request import (
     has_array_task,
     is_interactive_job,
-    parse_fewest_slots,
     parse_job_cwd,
     parse_job_request,
+    parse_minimum_slots,
     parse_owner_and_account,
     parse_parallel_request,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.job import QueueAdmission, SubmittedJob
-from gridbridge.model.qconf_attributes import ValuesByHost, parse_values_by_host, parse_words
+from gridbridge.model.qconf_attributes import ValuesByHost, parse_qconf_words, parse_values_by_host
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.snapshot import JobStanding
+from gridbridge.model.snapshot import ListedJobStatus
 from gridbridge.model.status_report import printable_text
 
 GROUP = "@"  # begins the name of a host group
@@ -37,18 +37,18 @@ def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> Submit
     return _read(xml)
 
 
-def query_job_standing(cell: GridEngineCell, job: int) -> JobStanding | None:
+def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None:
     """Return a listed job's states and hindrances; None if it is not listed.
 
     If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries it
     about a waiting job. Only the job's owner and operators get an answer.
     """
-    answer = run_client(cell, client_commands.job_detail_command(cell, str(job)))
+    answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
     listed = (
-        run_client(cell, client_commands.jobs_of_owner_command(cell, detail.owner), zone="UTC")
+        run_client(cell, client_commands.list_jobs_of_owner_command(cell, detail.owner), zone="UTC")
         .checked()
         .stdout
     )
@@ -60,14 +60,14 @@ def query_job_standing(cell: GridEngineCell, job: int) -> JobStanding | None:
     hindrances = detail.messages
     if not hindrances and any(row.state.can_start for row in rows):
         hindrances = _verified(cell, str(job))
-    return JobStanding(
+    return ListedJobStatus(
         job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances
     )
 
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
-    answer = run_client(cell, client_commands.verify_waiting_command(cell, job))
+    answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
     reasons = (line for line in lines if not line.startswith(heads[1]))
@@ -80,17 +80,19 @@ def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
     An attribute that differs by host is unknown, unless the queue has only one host.
     """
     settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
-    hosts = parse_words(settings.get("hostlist", ""))
+    hosts = parse_qconf_words(settings.get("hostlist", ""))
     values = {name: _value_on(hosts, parse_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
-    lists = parse_words(plain.get("user_lists", ""))
+    lists = parse_qconf_words(plain.get("user_lists", ""))
     shown = [qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in lists]
     slots = plain.get("slots", "")
     return QueueAdmission(
         slots=int(slots) if slots.isdigit() else None,
-        environments=parse_words(plain["pe_list"]) if "pe_list" in plain else None,
+        environments=parse_qconf_words(plain["pe_list"]) if "pe_list" in plain else None,
         people=tuple(
-            person for user_list in shown for person in parse_words(user_list.get("entries", ""))
+            person
+            for user_list in shown
+            for person in parse_qconf_words(user_list.get("entries", ""))
         )
         or None,
     )
@@ -109,12 +111,12 @@ def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
 
 def preview_submitted_job(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
     """Return the job that qsub would submit from this directory as this caller."""
-    answer = run_client(cell, client_commands.verify_submission_command(cell, argv))
+    answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
         raise ParseError(f"neither the id of a job nor what qsub takes: {printable_text(why)}")
-    return _read(convert_to_job_detail(answer.stdout, person))
+    return _read(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
 def build_alter_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
@@ -134,7 +136,7 @@ def _read(xml: bytes) -> SubmittedJob:
         account=parse_owner_and_account(xml)[1],
         pe=pe,
         slots=slots,
-        fewest=parse_fewest_slots(xml),
+        fewest=parse_minimum_slots(xml),
         cwd=parse_job_cwd(xml),
         is_interactive=is_interactive_job(xml),
     )

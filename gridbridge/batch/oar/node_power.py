@@ -16,7 +16,7 @@ from gridbridge.batch.oar.oar_output import (
     MAY_REST,
     OarResource,
     parse_nodes_and_jobs,
-    parse_resources,
+    parse_oar_resources,
 )
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.route import OarServer
@@ -40,7 +40,7 @@ SETTINGS: Mapping[str, Argv] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OarNodeFacts:
+class OarNodeState:
     """The state of one OAR node: listed, idle, drained, alive, halted or settled."""
 
     is_listed: bool
@@ -51,12 +51,12 @@ class OarNodeFacts:
     is_settled: bool  # no state change is pending
 
 
-def node_setting_command(word: str, host: str) -> Argv:
+def node_state_command(word: str, host: str) -> Argv:
     """Return the command line by which root changes a node's state."""
     return (SETTING, "-h", host, *SETTINGS[word])
 
 
-def node_tag_commands(host: str, text: str) -> tuple[Argv, ...]:
+def store_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
     """Return the commands by which root stores a node's tags; the property is made first."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
@@ -70,17 +70,17 @@ def find_energy_saving_setting(configuration: str) -> str:
 
 def run_root_node_verb(*words: str) -> None:
     """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
-    root_helpers.run_root_verb("node", *words)
+    root_helpers.run_gridbridge_as_root("node", *words)
 
 
-def query_node_facts(server: OarServer, host: str) -> OarNodeFacts:
+def query_node_facts(server: OarServer, host: str) -> OarNodeState:
     """Query the state of an OAR node; best-effort jobs don't count."""
     return parse_node_facts(
         run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host
     )
 
 
-def parse_node_facts(document: bytes, host: str) -> OarNodeFacts:
+def parse_node_facts(document: bytes, host: str) -> OarNodeState:
     """Parse one node's state from the answer about the whole server."""
     resources, jobs = parse_nodes_and_jobs(document)
     own = [resource for resource in resources if resource.host == host and resource.is_slot]
@@ -88,7 +88,7 @@ def parse_node_facts(document: bytes, host: str) -> OarNodeFacts:
     occupied = (
         job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort)
     )
-    return OarNodeFacts(
+    return OarNodeState(
         is_listed=bool(own),
         is_idle=all(ids.isdisjoint(job_resources) for job_resources in occupied),
         is_drained=all(resource.is_drained for resource in own),
@@ -107,7 +107,7 @@ def query_host_tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
 
 def list_taggable_hosts(server: OarServer) -> tuple[str, ...]:
     """Return all nodes of the OAR server."""
-    resources = parse_resources(
+    resources = parse_oar_resources(
         run_client(server, oar_commands.show_nodes_command(server)).checked().stdout
     )
     return tuple(dict.fromkeys(resource.host for resource in resources))
@@ -116,7 +116,8 @@ def list_taggable_hosts(server: OarServer) -> tuple[str, ...]:
 def parse_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Parse the tags of nodes that are alive or may be woken."""
     return {
-        host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_resources(document))
+        host: tuple(text.split(BETWEEN))
+        for host, text in _tags_of_hosts(parse_oar_resources(document))
     }
 
 

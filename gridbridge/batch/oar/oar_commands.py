@@ -9,8 +9,8 @@ from gridbridge.model.request import (
     WORDS,
     JobRequest,
     JobSpec,
-    is_home_place,
-    split_relation,
+    is_home_only_resource,
+    split_name_and_relation,
 )
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote_for_sh
@@ -41,10 +41,10 @@ END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states, in SQL
 
 
-def submit_held_command(server: OarServer, spec: JobSpec, size: int) -> Argv:
+def submit_held_job_command(server: OarServer, spec: JobSpec, size: int) -> Argv:
     """Build the command that submits a held job; its script has `size` bytes on stdin."""
     program, *words = oarsub_command(server, spec)
-    argv = limited_command(server, program.rpartition("/")[2], *words)
+    argv = time_limited_command(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
     return _far(server, verb, str(size), *argv, ends=server.ends)
 
@@ -56,8 +56,8 @@ def oarsub_command(server: OarServer, spec: JobSpec) -> Argv:
     changes the directory, and a job's name is always a transfer's name.
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
-    needs: Argv = ("-l", oarsub_resources(request, spec.slots))
-    condition = oarsub_properties(request)
+    needs: Argv = ("-l", oarsub_resource_option(request, spec.slots))
+    condition = oarsub_property_condition(request)
     needs += ("-p", condition) if condition else ()
     needs += ("-q", request.targets) if request.targets else ()
     needs += tuple(word for kind in request.types for word in ("-t", kind))
@@ -69,7 +69,7 @@ def oarsub_command(server: OarServer, spec: JobSpec) -> Argv:
     return (program, *named, *files, *needs, COMMAND)
 
 
-def oarsub_resources(request: JobRequest, slots: int) -> str:
+def oarsub_resource_option(request: JobRequest, slots: int) -> str:
     """Return oarsub's -l value: the slots by groups of nodes, and the walltime.
 
     Without groups all slots are on one node. Without a walltime OAR's default holds.
@@ -100,7 +100,7 @@ def _walltime(request: JobRequest) -> str:
     return f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}"
 
 
-def oarsub_properties(request: JobRequest) -> str:
+def oarsub_property_condition(request: JobRequest) -> str:
     """Return the requested resources that are OAR properties, as an SQL condition."""
     pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
     conditions = [_condition(name, value) for name, value in pairs]
@@ -111,7 +111,7 @@ def oarsub_properties(request: JobRequest) -> str:
 
 
 def _condition(name: str, value: str) -> str:
-    bare, relation = split_relation(name)
+    bare, relation = split_name_and_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} {quote_for_sql(value)}"
 
@@ -131,7 +131,7 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 def _is_right(name: str, value: str) -> bool:
     """Say whether a value can be requested; a backslash is special in MySQL's literals."""
-    if is_home_place(name):
+    if is_home_only_resource(name):
         return True
     if name == WALLTIME:
         parts = value.split(":")
@@ -150,7 +150,7 @@ def parse_walltime_seconds(limit: str) -> int:
     return max(1, total)
 
 
-def keeper_header(spec: JobSpec, tells: bool) -> str:
+def job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
     """Return the Perl lines before keeper.pl; it records the usage if ends are notified."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
@@ -168,15 +168,15 @@ def quote_for_sql(text: str) -> str:
 
 def show_nodes_command(server: OarServer) -> Argv:
     """Build the command that shows every resource with its properties."""
-    return limited_command(server, "oarnodes", "-J")
+    return time_limited_command(server, "oarnodes", "-J")
 
 
 def show_job_command(server: OarServer, job: str) -> Argv:
     """Build the command that shows one job, even an ended one."""
-    return limited_command(server, "oarstat", "-f", "-J", "-j", job)
+    return time_limited_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_end_command(server: OarServer, job: str) -> Argv:
+def show_end_and_usage_command(server: OarServer, job: str) -> Argv:
     """Build the command that shows one job and the usage files of its id."""
     show, folder = (
         " ".join(map(quote_for_sh, show_job_command(server, job))),
@@ -193,65 +193,67 @@ def show_end_command(server: OarServer, job: str) -> Argv:
     )
 
 
-def show_held_command(server: OarServer, transfer: str, owner: str) -> Argv:
+def show_held_jobs_command(server: OarServer, transfer: str, owner: str) -> Argv:
     """Build the command that shows a person's held jobs of a name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND state = 'Hold'"
-    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_copies_command(server: OarServer, transfer: str, owner: str) -> Argv:
+def show_resubmitted_jobs_command(server: OarServer, transfer: str, owner: str) -> Argv:
     """Build the command that shows live jobs which OAR resubmitted from a person's job."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_version_command(server: OarServer) -> Argv:
+def show_oar_version_command(server: OarServer) -> Argv:
     """Build the command that shows OAR's version, without a database query."""
-    return limited_command(server, "oarstat", "-V")
+    return time_limited_command(server, "oarstat", "-V")
 
 
-def show_scripts_command(server: OarServer) -> Argv:
+def list_waiting_scripts_command(server: OarServer) -> Argv:
     """Build the command that lists the scripts that wait for their jobs."""
     return _far(server, "ls", ".")
 
 
-def hold_command(server: OarServer, job: str) -> Argv:
+def hold_job_command(server: OarServer, job: str) -> Argv:
     """Build the command that holds a waiting job."""
-    return limited_command(server, "oarhold", job)
+    return time_limited_command(server, "oarhold", job)
 
 
-def release_command(server: OarServer, job: str) -> Argv:
+def release_job_command(server: OarServer, job: str) -> Argv:
     """Build the command that releases a held job."""
-    return limited_command(server, "oarresume", job)
+    return time_limited_command(server, "oarresume", job)
 
 
 def release_arrays_command(server: OarServer, arrays: Argv) -> Argv:
     """Build the command that releases all held jobs of some arrays."""
-    return limited_command(server, "oarresume", "--array", *arrays)
+    return time_limited_command(server, "oarresume", "--array", *arrays)
 
 
 def delete_array_command(server: OarServer, array: str) -> Argv:
     """Build the command that deletes all jobs of an array."""
-    return _far(server, "delete_array", array, *limited_command(server, "oardel", "--array", array))
+    return _far(
+        server, "delete_array", array, *time_limited_command(server, "oardel", "--array", array)
+    )
 
 
-def delete_tasks_command(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
+def delete_array_tasks_command(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
     """Build the command that deletes some jobs of an array; the others keep its script."""
     about = " ".join((array, *map(str, jobs.values())))
-    return _far(server, "delete_tasks", about, *limited_command(server, "oardel", *jobs))
+    return _far(server, "delete_tasks", about, *time_limited_command(server, "oardel", *jobs))
 
 
-def show_live_tasks_command(server: OarServer, *arrays: str) -> Argv:
+def show_live_array_tasks_command(server: OarServer, *arrays: str) -> Argv:
     """Build the command that shows the live jobs of arrays."""
     condition = (
         f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     )
-    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    return time_limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_ended_tasks_command(
+def show_ended_array_tasks_command(
     server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]"
 ) -> Argv:
     """Build the command that shows the ended jobs of arrays at these indices."""
@@ -259,31 +261,31 @@ def show_ended_tasks_command(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})"
         for array, indices in arrays
     )
-    return limited_command(
+    return time_limited_command(
         server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}"
     )
 
 
-def send_signal_command(server: OarServer, signal: str, job: str) -> Argv:
+def signal_job_command(server: OarServer, signal: str, job: str) -> Argv:
     """Build the command that signals the first process of a running job."""
-    return limited_command(server, "oardel", "-s", signal, job)
+    return time_limited_command(server, "oardel", "-s", signal, job)
 
 
 def delete_job_command(server: OarServer, job: str) -> Argv:
     """Build the command that deletes a job and its waiting script."""
-    return _far(server, "delete", job, *limited_command(server, "oardel", job))
+    return _far(server, "delete", job, *time_limited_command(server, "oardel", job))
 
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in request.hard
-        if not is_home_place(name) and name != WALLTIME
+        if not is_home_only_resource(name) and name != WALLTIME
     ]
 
 
 def _is_property(name: str) -> bool:
-    bare, _ = split_relation(name.removeprefix(LEVEL))
+    bare, _ = split_name_and_relation(name.removeprefix(LEVEL))
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
@@ -293,7 +295,7 @@ def _far(server: OarServer, verb: str, about: str, *words: str, ends: str = "") 
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def limited_command(server: OarServer, program: str, *words: str) -> Argv:
+def time_limited_command(server: OarServer, program: str, *words: str) -> Argv:
     """Build the command of an OAR program that an alarm ends before the time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

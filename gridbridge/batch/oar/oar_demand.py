@@ -20,11 +20,11 @@ from gridbridge.batch.oar.oar_output import (
     BEST_EFFORT,
     OarJob,
     OarResource,
-    OarstatLine,
-    parse_jobs,
+    OarstatJobLine,
+    parse_oar_resources,
+    parse_oarstat_jobs,
     parse_oarstat_lines,
-    parse_resources,
-    split_answer_parts,
+    split_combined_answer,
 )
 from gridbridge.batch.oar.resource_levels import (
     ANY,
@@ -32,35 +32,40 @@ from gridbridge.batch.oar.resource_levels import (
     NODES,
     ONE,
     SLOTS,
-    NodeSlotCounts,
-    SlotDistribution,
-    level_names,
-    slot_distributions,
-    slots_per_node_in_name,
+    OarNodeSlotCounts,
+    OarSlotDistribution,
+    request_slot_distributions,
+    requested_level_names,
+    slots_per_node_in_pe_name,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.batch.state_letters import render_queue_letters
+from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
-from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
-    TaskShape,
-    WaitingJobs,
+    TaskResourceRequests,
+    WaitingJobGroup,
 )
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
-    ResourceRelation,
-    SlotSpread,
+    ParallelSlotDistribution,
+    ResourceComparison,
 )
-from gridbridge.model.elastic.cell_configuration import CellResource as Complex
+from gridbridge.model.elastic.cell_configuration import CellResourceDefinition as Complex
 from gridbridge.model.route import OarServer
-from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.model.states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueInstanceStateFact,
+)
 from gridbridge.shell import host as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
@@ -70,7 +75,7 @@ AT_ONCE = 32  # nodes that are probed side by side
 WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
 ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
 
-HELD_STATE = JobState({JobFact.WAITING, JobFact.HELD}, "hqw")
+HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
 AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
 
 
@@ -78,7 +83,7 @@ class _OarJobGroup(NamedTuple):
     """What jobs that are alike have in common: nobody's jobs count as another's."""
 
     owner: str
-    shape: TaskShape
+    shape: TaskResourceRequests
     state: JobState
     is_deferred: bool
     is_dependent: bool
@@ -93,7 +98,7 @@ class _JobSample(NamedTuple):
     tasks: tuple[int, ...]
 
 
-def query_demand_outputs(server: OarServer) -> tuple[SavedProgramOutputs, str]:
+def query_demand_outputs(server: OarServer) -> tuple[SavedBatchProgramOutputs, str]:
     """Return what oarnodes and oarstat print, the halted nodes that answer, and this host.
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
@@ -103,9 +108,9 @@ def query_demand_outputs(server: OarServer) -> tuple[SavedProgramOutputs, str]:
         .checked()
         .stdout
     )
-    resources = parse_resources(split_answer_parts(answer)[0])
+    resources = parse_oar_resources(split_combined_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return SavedProgramOutputs(
+    return SavedBatchProgramOutputs(
         oar=answer + encode_reachable_hosts(_reachable(halted))
     ), this_host.this_host_name()
 
@@ -136,8 +141,8 @@ def parse_oar_demand(
     `queue` is the name of the queue for all jobs but best-effort ones.
     """
     answer, whole, up = document.rpartition(WHOLE)
-    nodes, shown, *more = split_answer_parts(answer + whole)
-    resources, jobs = parse_resources(nodes), parse_jobs(shown)
+    nodes, shown, *more = split_combined_answer(answer + whole)
+    resources, jobs = parse_oar_resources(nodes), parse_oarstat_jobs(shown)
     lines = [line for part in more for line in parse_oarstat_lines(part)]
     slots = [resource for resource in resources if resource.is_slot]
     if not slots:
@@ -172,11 +177,13 @@ def _sizes(
     of_host: Mapping[str, Sequence[OarResource]],
     facts: Mapping[str, frozenset[str]],
     jobs: Iterable[OarJob],
-) -> NodeSlotCounts:
-    named = {level for job in jobs if not job.is_over for level in level_names(job.wanted)}
+) -> OarNodeSlotCounts:
+    named = {
+        level for job in jobs if not job.is_over for level in requested_level_names(job.wanted)
+    }
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
-    return NodeSlotCounts(
+    return OarNodeSlotCounts(
         inside={level: slots for level, slots in slots_inside.items() if slots},
         every=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
@@ -203,14 +210,14 @@ def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[st
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
-            facts.add(QueueFact.DISABLED)
+            facts.add(QueueInstanceStateFact.DISABLED)
         if not resource.is_alive and not (resource.is_halted and is_reachable):
-            facts.add(QueueFact.UNREACHABLE)
+            facts.add(QueueInstanceStateFact.UNREACHABLE)
     return frozenset(facts)
 
 
 def _host(name: str, facts: frozenset[str]) -> CellHost:
-    return CellHost(name=name, load=None if QueueFact.UNREACHABLE in facts else 0.0)
+    return CellHost(name=name, load=None if QueueInstanceStateFact.UNREACHABLE in facts else 0.0)
 
 
 def _instances(
@@ -246,7 +253,7 @@ def _instances(
                 if resource_id in where
             )
     for host, resources in of_host.items():
-        state = QueueState(facts[host], render_queue_letters(facts[host]))
+        state = QueueInstanceState(facts[host], render_queue_state_letters(facts[host]))
         for kind, total in ((queue, len(resources)), (BEST_EFFORT, len(resources))):
             begun = tuple(running[kind, host])
             tasks = tuple(start.slots for start in begun)
@@ -268,8 +275,8 @@ def _begun(job: OarJob, slots: int) -> RunningTaskGroup:
 
 
 def _waiting(
-    jobs: Sequence[OarJob], lines: Iterable[OarstatLine], sizes: NodeSlotCounts
-) -> tuple[WaitingJobs, ...]:
+    jobs: Sequence[OarJob], lines: Iterable[OarstatJobLine], sizes: OarNodeSlotCounts
+) -> tuple[WaitingJobGroup, ...]:
     """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
     ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
@@ -297,11 +304,11 @@ def _waiting(
     return (*rows, _held(held)) if held else rows
 
 
-def _held(jobs: Iterable[int]) -> WaitingJobs:
+def _held(jobs: Iterable[int]) -> WaitingJobGroup:
     """Return the jobs of which nothing is shown but that they are held: they are no demand."""
     numbers = tuple(sorted(jobs))
-    return WaitingJobs(
-        shape=TaskShape(),
+    return WaitingJobGroup(
+        shape=TaskResourceRequests(),
         state=HELD_STATE,
         jobs=numbers,
         tasks=len(numbers),
@@ -310,12 +317,12 @@ def _held(jobs: Iterable[int]) -> WaitingJobs:
     )
 
 
-def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
+def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
     times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
     kinds = Counter[tuple[str, str]]()
     for request in requests:
         kinds[request.job.owner, request.job.name] += len(request.tasks)
-    return WaitingJobs(
+    return WaitingJobGroup(
         shape=key.shape,
         state=key.state,
         jobs=tuple(task for request in requests for task in request.tasks),
@@ -330,15 +337,15 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
     )
 
 
-def _shape(job: OarJob, sizes: NodeSlotCounts) -> TaskShape:
+def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
-    ways = dict.fromkeys(slot_distributions(job.wanted, sizes, job.message))
+    ways = dict.fromkeys(request_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
 
 
-def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
-    return TaskShape(
+def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests:
+    return TaskResourceRequests(
         slots=distribution.slots,
         pe=distribution.pe,
         requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
@@ -353,7 +360,7 @@ def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)
-    whole = Complex(name=WHOLE_NODES, relation=ResourceRelation.EXCLUSIVE)
+    whole = Complex(name=WHOLE_NODES, relation=ResourceComparison.EXCLUSIVE)
     return CellConfiguration(
         resources={WHOLE_NODES: whole},
         environments=parallel_environments,
@@ -363,9 +370,11 @@ def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
 
 def _environment(name: str) -> ParallelEnvironment:
     if name in (ONE, ANY, EVERY):
-        spread = SlotSpread.ONE_HOST if name == ONE else SlotSpread.ANY_HOSTS
+        spread = (
+            ParallelSlotDistribution.ONE_HOST if name == ONE else ParallelSlotDistribution.ANY_HOSTS
+        )
         return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
-    fixed = SlotSpread.FIXED
+    fixed = ParallelSlotDistribution.FIXED
     return ParallelEnvironment(
-        name=name, spread=fixed, per_host=slots_per_node_in_name(name), slots=ENOUGH
+        name=name, spread=fixed, per_host=slots_per_node_in_pe_name(name), slots=ENOUGH
     )

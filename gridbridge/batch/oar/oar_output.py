@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gridbridge.batch.oar.oar_commands import BREAK, RESUME, SUSPEND, WHOLE
-from gridbridge.batch.state_letters import render_job_letters
+from gridbridge.batch.state_letters import render_job_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
-from gridbridge.model.states import UNSEEN, JobFact, JobState
+from gridbridge.model.states import UNSEEN, JobState, JobStateFact
 
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
@@ -21,16 +21,16 @@ WAITING_LETTER = "W"  # the state of a waiting job in a line
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
 FACTS = {
-    "Waiting": (JobFact.WAITING,),
-    "toAckReservation": (JobFact.WAITING,),
-    HELD: (JobFact.WAITING, JobFact.HELD),
-    "toLaunch": (JobFact.RUNNING, JobFact.STARTING),
-    "Launching": (JobFact.RUNNING, JobFact.STARTING),
-    "Running": (JobFact.RUNNING,),
-    "Suspended": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),
-    "Resuming": (JobFact.RUNNING, JobFact.SUSPENDED, JobFact.BY_HAND),
-    "Finishing": (JobFact.RUNNING,),
-    "toError": (JobFact.RUNNING, JobFact.DELETING),
+    "Waiting": (JobStateFact.WAITING,),
+    "toAckReservation": (JobStateFact.WAITING,),
+    HELD: (JobStateFact.WAITING, JobStateFact.HELD),
+    "toLaunch": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "Launching": (JobStateFact.RUNNING, JobStateFact.STARTING),
+    "Running": (JobStateFact.RUNNING,),
+    "Suspended": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),
+    "Resuming": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),
+    "Finishing": (JobStateFact.RUNNING,),
+    "toError": (JobStateFact.RUNNING, JobStateFact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
 BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
@@ -46,7 +46,7 @@ LETTER_AT = {73: 61, WITH_ARRAY: 70}
 SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
 
 
-class OarstatLine(NamedTuple):
+class OarstatJobLine(NamedTuple):
     """A job in one line of oarstat --format 1."""
 
     id: str
@@ -194,10 +194,12 @@ class OarJob:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
         facts = {
-            *FACTS.get(word, (JobFact.UNKNOWN,)),
-            *((JobFact.DELETING,) if self.is_deleted else ()),
+            *FACTS.get(word, (JobStateFact.UNKNOWN,)),
+            *((JobStateFact.DELETING,) if self.is_deleted else ()),
         }
-        return JobState(facts, word if JobFact.UNKNOWN in facts else render_job_letters(facts))
+        return JobState(
+            facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts)
+        )
 
     def why(self, *kinds: str) -> str:
         """Return the text of the job's first event of these types, empty if there is none."""
@@ -252,12 +254,12 @@ class OarResource:
         return self.is_alive or now < self.standby_until
 
 
-def parse_jobs(answer: bytes) -> list[OarJob]:
+def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
     """Parse oarstat's JSON into jobs, ordered by id."""
     return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
 
 
-def split_answer_parts(answer: bytes, least: int = 2) -> list[bytes]:
+def split_combined_answer(answer: bytes, least: int = 2) -> list[bytes]:
     """Split a combined answer into its parts; ParseError if a part or the end is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
@@ -267,21 +269,23 @@ def split_answer_parts(answer: bytes, least: int = 2) -> list[bytes]:
 
 def parse_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
     """Parse the resources and jobs of an answer that begins with both."""
-    nodes, jobs, *_ = split_answer_parts(answer)
-    return parse_resources(nodes), parse_jobs(jobs)
+    nodes, jobs, *_ = split_combined_answer(answer)
+    return parse_oar_resources(nodes), parse_oarstat_jobs(jobs)
 
 
-def parse_brief_jobs(answer: bytes) -> list[OarJob]:
+def parse_jobs_without_details(answer: bytes) -> list[OarJob]:
     """Parse the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
     return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
 
-def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatLine]:
+def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
     """Yield the jobs of plain oarstat lines; lines of an unexpected width are skipped."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():
-            yield OarstatLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
+            yield OarstatJobLine(
+                job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at]
+            )
 
 
 def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
@@ -292,10 +296,10 @@ def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tupl
         with suppress(ValueError):  # one that tells nothing
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
-    return parse_jobs(job), used
+    return parse_oarstat_jobs(job), used
 
 
-def parse_resources(answer: bytes) -> list[OarResource]:
+def parse_oar_resources(answer: bytes) -> list[OarResource]:
     """Parse the resources of oarnodes' JSON."""
     return list(map(OarResource, _objects(answer)))
 

@@ -23,13 +23,15 @@ WAYS = 16  # of a job that are looked at: each costs time in every round
 REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
 
 
-class SlotDistribution(NamedTuple):
+class OarSlotDistribution(NamedTuple):
     """The number of slots of a request, and how they are spread over nodes."""
 
     slots: int
     pe: str
     is_whole: bool = False  # it shares no node
-    groups: tuple["SlotDistribution", ...] = ()  # parts of a request with `+` that lie differently
+    groups: tuple[
+        "OarSlotDistribution", ...
+    ] = ()  # parts of a request with `+` that lie differently
 
     @property
     def is_on_all(self) -> bool:
@@ -43,10 +45,10 @@ class SlotDistribution(NamedTuple):
             return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
             return 0
-        return 1 if self.pe == ONE else self.slots // slots_per_node_in_name(self.pe)
+        return 1 if self.pe == ONE else self.slots // slots_per_node_in_pe_name(self.pe)
 
 
-class NodeSlotCounts(NamedTuple):
+class OarNodeSlotCounts(NamedTuple):
     """The slot counts of a cluster's nodes, and of the levels inside a node."""
 
     every: Sequence[int]
@@ -59,28 +61,28 @@ class NodeSlotCounts(NamedTuple):
         return min(self.every, default=1)
 
 
-def slots_per_node_in_name(pe: str) -> int:
+def slots_per_node_in_pe_name(pe: str) -> int:
     """Return the slots on each node, from the name of an environment that fixes them."""
     return int(pe.rpartition("-")[2])
 
 
-def least_slot_distribution(
+def smallest_slot_alternative(
     request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
-) -> SlotDistribution:
+) -> OarSlotDistribution:
     """Return the smallest of the alternative slot distributions of a request."""
-    return slot_distributions(
-        request, NodeSlotCounts(sizes, sizes if usable is None else usable), message
+    return request_slot_distributions(
+        request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message
     )[0]
 
 
-def level_names(request: str) -> list[str]:
+def requested_level_names(request: str) -> list[str]:
     """Return the resource levels that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
-def slot_distributions(
-    request: str, sizes: NodeSlotCounts, message: str = ""
-) -> list[SlotDistribution]:
+def request_slot_distributions(
+    request: str, sizes: OarNodeSlotCounts, message: str = ""
+) -> list[OarSlotDistribution]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
@@ -106,7 +108,7 @@ def _kind_kept(match: re.Match[str]) -> str:
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
-def _way(text: str, reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
+def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
@@ -120,16 +122,16 @@ def _way(text: str, reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
     distributions = _each_group(groups, reported, sizes)
     if distributions and all(way.is_whole for way in distributions):
         nodes = sum(way.whole_nodes for way in distributions)
-        return SlotDistribution(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
+        return OarSlotDistribution(nodes * sizes.least, f"{EACH}{sizes.least}", is_whole=True)
     slots = sum(way.slots for way in distributions)
     if all(way.pe in ("", ANY) for way in distributions):
         return _anywhere(slots)
-    return SlotDistribution(slots, ANY, groups=tuple(distributions))
+    return OarSlotDistribution(slots, ANY, groups=tuple(distributions))
 
 
 def _each_group(
-    groups: Sequence[dict[str, str]], reported: int, sizes: NodeSlotCounts
-) -> list[SlotDistribution]:
+    groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
+) -> list[OarSlotDistribution]:
     """Read each group; the last of which OAR alone knows the slots has what the others leave."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
@@ -147,7 +149,7 @@ def _is_open(levels: dict[str, str]) -> bool:
     return last not in (*NODES, *SLOTS) or not is_counted
 
 
-def _group(levels: dict[str, str], reported: int, sizes: NodeSlotCounts) -> SlotDistribution:
+def _group(levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
     values = list(levels.values())
     index = next((index for index, name in enumerate(levels) if name in NODES), None)
     if index is None:
@@ -166,32 +168,34 @@ def _group(levels: dict[str, str], reported: int, sizes: NodeSlotCounts) -> Slot
     return _on_nodes(nodes, per_node, is_whole=is_whole, is_on_all=is_on_all)
 
 
-def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> SlotDistribution:
+def _on_nodes(nodes: int, per_node: int, *, is_whole: bool, is_on_all: bool) -> OarSlotDistribution:
     if is_on_all:
-        return SlotDistribution(nodes * per_node, f"{ON_ALL}{per_node}", is_whole)
+        return OarSlotDistribution(nodes * per_node, f"{ON_ALL}{per_node}", is_whole)
     if nodes == per_node == 1 and not is_whole:
-        return SlotDistribution(1, "")
-    return SlotDistribution(nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole)
+        return OarSlotDistribution(1, "")
+    return OarSlotDistribution(
+        nodes * per_node, ONE if nodes == 1 else f"{EACH}{per_node}", is_whole
+    )
 
 
 def _without_nodes(
-    levels: dict[str, str], reported: int, sizes: NodeSlotCounts
-) -> SlotDistribution:
+    levels: dict[str, str], reported: int, sizes: OarNodeSlotCounts
+) -> OarSlotDistribution:
     if (inside := next((name for name in levels if name in sizes.inside), None)) and (
         distribution := _in_units(levels, inside, reported, sizes)
     ):
         return distribution
     values, slots = list(levels.values()), sum(sizes.usable)
     if values == [ALL] and slots:
-        return SlotDistribution(slots, EVERY)
+        return OarSlotDistribution(slots, EVERY)
     if reported and (ALL in values or _is_open(levels)):
         return _anywhere(reported)
     return _anywhere(math.prod(_count(value, slots) for value in values))
 
 
 def _in_units(
-    levels: dict[str, str], inside: str, reported: int, sizes: NodeSlotCounts
-) -> SlotDistribution | None:
+    levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
+) -> OarSlotDistribution | None:
     """Return the slots of units that are each on one node; None if OAR alone knows their number."""
     values, index = list(levels.values()), list(levels).index(inside)
     above, below = values[: index + 1], values[index + 1 :]
@@ -206,12 +210,14 @@ def _in_units(
         per_unit = math.prod(_count(value, 1) for value in below)
     if per_unit == 1 or units > MOST_UNITS:
         return _anywhere(units * per_unit)
-    unit = SlotDistribution(per_unit, ONE)
-    return unit if units == 1 else SlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
+    unit = OarSlotDistribution(per_unit, ONE)
+    return (
+        unit if units == 1 else OarSlotDistribution(units * per_unit, ANY, groups=(unit,) * units)
+    )
 
 
-def _anywhere(slots: int) -> SlotDistribution:
-    return SlotDistribution(slots, ANY) if slots > 1 else SlotDistribution(1, "")
+def _anywhere(slots: int) -> OarSlotDistribution:
+    return OarSlotDistribution(slots, ANY) if slots > 1 else OarSlotDistribution(1, "")
 
 
 def _count(value: str, total: int) -> int:

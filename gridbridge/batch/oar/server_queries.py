@@ -12,9 +12,9 @@ from gridbridge.batch.oar.oar_commands import (
     BREAK,
     WHOLE,
     Argv,
-    limited_command,
     quote_for_sql,
     show_nodes_command,
+    time_limited_command,
 )
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.route import OarServer
@@ -104,7 +104,7 @@ def _numbers(ids: Iterable[int]) -> str:
 
 
 def _listed(server: OarServer, condition: str, *how: str) -> Argv:
-    return limited_command(server, "oarstat", *how, "--sql", condition)
+    return time_limited_command(server, "oarstat", *how, "--sql", condition)
 
 
 def _answer(*questions: Argv) -> Argv:

@@ -8,7 +8,7 @@ from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
 from gridbridge.model.site.host_facts import ClusterFacts
-from gridbridge.model.site.setup_findings import CellSetup
+from gridbridge.model.site.setup_findings import CellQconfSettings
 
 HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False
@@ -28,10 +28,12 @@ def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
-def read_remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:
+def read_remote_setup(
+    server: OarServer, _of_host: str, home: CellQconfSettings
+) -> CellQconfSettings:
     """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
     query_oar_version(server)
-    return CellSetup.bare(client_host(server), home.environments)
+    return CellQconfSettings.bare(client_host(server), home.environments)
 
 
 def explain_request_refusal(request: JobRequest) -> str:
@@ -52,7 +54,7 @@ def client_host(server: OarServer) -> str:
 def query_oar_version(server: OarServer) -> str:
     """Return the version of OAR's client programs, e.g. `OAR 2.5.9`."""
     text = (
-        run_client(server, oar_commands.show_version_command(server))
+        run_client(server, oar_commands.show_oar_version_command(server))
         .checked()
         .stdout.decode("utf-8", "replace")
     )

@@ -16,23 +16,29 @@ from gridbridge.batch.oar.oar_output import (
     DELETED,
     OarJob,
     OarResource,
-    parse_brief_jobs,
     parse_job_end_and_usage,
-    parse_jobs,
+    parse_jobs_without_details,
+    parse_oar_resources,
+    parse_oarstat_jobs,
     parse_oarstat_lines,
     parse_property_names,
-    parse_resources,
-    split_answer_parts,
+    split_combined_answer,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.batch.state_letters import render_queue_letters
+from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
+from gridbridge.model.job import (
+    ArrayEndQuery,
+    ArrayLimits,
+    JobAccountAndErrors,
+    JobEnd,
+    JobKillReason,
+)
 from gridbridge.model.route import OarServer
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, QueueFact, QueueState
-from gridbridge.model.vocabulary import ANY, ClusterVocabulary
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.vocabulary import ANY, NamesOfferedByCluster
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
@@ -46,12 +52,12 @@ KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {
-    PREEMPTED: KillReason.PLACE,
-    "WALLTIME": KillReason.WALLTIME,
-    DELETED: KillReason.DELETION,
+    PREEMPTED: JobKillReason.PLACE,
+    "WALLTIME": JobKillReason.WALLTIME,
+    DELETED: JobKillReason.DELETION,
 }
 NOT_TOLD = (None, None)  # the user and the system time
-DELETED_BEFORE = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True, reason=DELETED)
+DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
 QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which oarstat ends with 0
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
@@ -71,8 +77,8 @@ def query_cluster_snapshot(
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(server, server_queries.status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, active, counted = split_answer_parts(answer, server_queries.PARTS_OF_STATUS)
-    resources, jobs = parse_resources(nodes), _latest(waiting, active)
+    nodes, waiting, active, counted = split_combined_answer(answer, server_queries.PARTS_OF_STATUS)
+    resources, jobs = parse_oar_resources(nodes), _latest(waiting, active)
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
     queues = _queues(resources, yielding, taken_at.timestamp())
@@ -98,7 +104,7 @@ def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None
 
     A job that was deleted before it started has no end.
     """
-    show = oar_commands.show_end_command if server.ends else oar_commands.show_job_command
+    show = oar_commands.show_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_job_end_and_usage(_ask(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
@@ -113,10 +119,10 @@ def query_array_ends(
     The tasks are queried in portions, so that each query ends in time.
     """
     answers = (
-        _ask(server, oar_commands.show_ended_tasks_command(server, question))
+        _ask(server, oar_commands.show_ended_array_tasks_command(server, question))
         for question in _questions(arrays)
     )
-    jobs = [job for answer in answers for job in parse_jobs(answer)]
+    jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
     return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
 
 
@@ -139,8 +145,8 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
 def query_begun_indices(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return the indices of the live tasks of these arrays; arrays without any are left out."""
     living: dict[int, list[int]] = {}
-    for job in parse_jobs(
-        _ask(server, oar_commands.show_live_tasks_command(server, *map(str, arrays)))
+    for job in parse_oarstat_jobs(
+        _ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))
     ):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
             living.setdefault(int(job.array), []).append(job.place)
@@ -152,15 +158,18 @@ def query_array_limits(_: OarServer) -> ArrayLimits:
     return ArrayLimits()
 
 
-def query_job_details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
+def query_job_details(server: OarServer, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the details of a waiting or running job, empty if there is none."""
-    jobs = parse_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
+    jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
 
 
 def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
-    jobs = {int(job.id): job for job in (*parse_brief_jobs(waiting), *parse_jobs(active))}
+    jobs = {
+        int(job.id): job
+        for job in (*parse_jobs_without_details(waiting), *parse_oarstat_jobs(active))
+    }
     return [jobs[number] for number in sorted(jobs)]
 
 
@@ -172,9 +181,9 @@ def _is_copy(job: OarJob) -> bool:
     return job.copy_of != 0 and job.name.startswith(OURS)
 
 
-def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobStatus, ...]]:
+def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
     """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
-    rows = defaultdict[int, list[JobStatus]](list)
+    rows = defaultdict[int, list[JobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
             span = range(job.place, job.place + 1)
@@ -184,7 +193,7 @@ def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobS
 
 def _queues(
     resources: list[OarResource], yielding: Container[str], now: float
-) -> tuple[QueueStatus, ...]:
+) -> tuple[QueueInstanceStatus, ...]:
     """Return a queue a node, with a slot a resource; a drained node takes no new work.
 
     A node in standby is free: OAR wakes it for a job. A node counts with its living resources; it
@@ -202,7 +211,7 @@ def _queues(
     freed = Counter(slot.host for slot in slots if slot.id in used - occupied)
     drained = {slot.host for slot in slots if slot.is_drained}
     return tuple(
-        QueueStatus(
+        QueueInstanceStatus(
             name=f"{QUEUE}@{host}",
             slots_used=busy[host],
             slots_reserved=0,
@@ -214,18 +223,21 @@ def _queues(
     )
 
 
-def _state(*, is_silent: bool, is_drained: bool) -> QueueState:
-    facts = ((QueueFact.UNREACHABLE, is_silent), (QueueFact.DISABLED, is_drained))
+def _state(*, is_silent: bool, is_drained: bool) -> QueueInstanceState:
+    facts = (
+        (QueueInstanceStateFact.UNREACHABLE, is_silent),
+        (QueueInstanceStateFact.DISABLED, is_drained),
+    )
     held = [fact for fact, holds in facts if holds]
-    return QueueState(held, render_queue_letters(held))
+    return QueueInstanceState(held, render_queue_state_letters(held))
 
 
-def _status(job: OarJob) -> JobStatus:
+def _status(job: OarJob) -> JobListRow:
     state = job.known
-    if JobFact.UNKNOWN in state.facts:
+    if JobStateFact.UNKNOWN in state.facts:
         _warn(job.state)
     is_active = job.state in ACTIVE
-    return JobStatus(
+    return JobListRow(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,
@@ -242,8 +254,8 @@ def _warn(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
-def _detail(job: OarJob) -> JobDetail:
-    return JobDetail(
+def _detail(job: OarJob) -> JobAccountAndErrors:
+    return JobAccountAndErrors(
         job_id=int(job.id),
         name=job.name,
         owner=job.owner,
@@ -271,7 +283,7 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(
             exit_status=status,
             signal=number or None,
-            killed_for=_killed_for(job) if number else KillReason.UNKNOWN,
+            killed_for=_killed_for(job) if number else JobKillReason.UNKNOWN,
             reason=(_killed_by(job) or f"signal {number}") if number else "",
             host=host,
         )
@@ -299,10 +311,10 @@ def _is_preempted(job: OarJob) -> bool:
     return died and PREEMPTED in job.event_types
 
 
-def _killed_for(job: OarJob) -> KillReason:
+def _killed_for(job: OarJob) -> JobKillReason:
     """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
-    return next(causes, KillReason.UNKNOWN)
+    return next(causes, JobKillReason.UNKNOWN)
 
 
 def _killed_by(job: OarJob) -> str:
@@ -310,7 +322,7 @@ def _killed_by(job: OarJob) -> str:
     return next(filter(None, map(job.why, KILLS)), "")
 
 
-def query_request_vocabulary(server: OarServer) -> ClusterVocabulary:
+def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
 
     A suspected node is included: OAR accepts requests for it, and most come back soon. Other names
@@ -319,11 +331,11 @@ def query_request_vocabulary(server: OarServer) -> ClusterVocabulary:
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [
         resource
-        for resource in parse_resources(answer)
+        for resource in parse_oar_resources(answer)
         if resource.is_slot and not resource.is_drained
     ]
     everything = frozenset({ANY})
-    return ClusterVocabulary(
+    return NamesOfferedByCluster(
         resource=parse_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
         pe=everything,
         project=everything,

@@ -8,9 +8,9 @@ import time
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.submission_result import (
-    SubmissionAnswer,
     SubmissionOutcome,
-    answer_for_failed_command,
+    SubmissionResult,
+    answer_to_failed_submission,
 )
 from gridbridge.errors import CommandFailed
 from gridbridge.model.request import JobSpec
@@ -39,39 +39,39 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit_held_job(server: OarServer, spec: JobSpec) -> SubmissionAnswer:
+def submit_held_job(server: OarServer, spec: JobSpec) -> SubmissionResult:
     """Submit a held job; never raises for the server's answer or its absence."""
     if reason := oar_commands.explain_request_refusal(spec.request):
-        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
+        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
     whole = write_job_file(spec, tells=bool(server.ends))
     try:
         answer = run_client(
-            server, oar_commands.submit_held_command(server, spec, len(whole)), whole
+            server, oar_commands.submit_held_job_command(server, spec, len(whole)), whole
         )
     except CommandFailed as error:
-        return answer_for_failed_command(error)
+        return answer_to_failed_submission(error)
     return _read_answer(answer)
 
 
 def write_job_file(spec: JobSpec, tells: bool) -> bytes:
     """Return the file that OAR's job runs: keeper.pl with its settings, then the script."""
     with open(oar_commands.KEEPER, "rb") as body:
-        header = oar_commands.keeper_header(spec, tells).encode("utf-8", "surrogateescape")
+        header = oar_commands.job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
         return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(answer: CompletedProgram) -> SubmissionAnswer:
+def _read_answer(answer: CompletedProgram) -> SubmissionResult:
     """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
-        return SubmissionAnswer(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
+        return SubmissionResult(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
     reason = _reason(words, answer.status)
     if answer.status in NOT_BEGUN:
-        return SubmissionAnswer(SubmissionOutcome.LATER, reason=reason)
+        return SubmissionResult(SubmissionOutcome.LATER, reason=reason)
     if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
-        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
-    return SubmissionAnswer(SubmissionOutcome.UNSURE, reason=reason)
+        return SubmissionResult(SubmissionOutcome.REFUSED, reason=reason)
+    return SubmissionResult(SubmissionOutcome.UNSURE, reason=reason)
 
 
 def _reason(words: bytes, status: int) -> str:
@@ -94,7 +94,7 @@ def find_held_job(server: OarServer, transfer: str, owner: str) -> str:
     if not held:
         return ""
     scripts = (
-        run_client(server, oar_commands.show_scripts_command(server))
+        run_client(server, oar_commands.list_waiting_scripts_command(server))
         .checked()
         .stdout.decode()
         .split()
@@ -111,7 +111,7 @@ def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
     """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
     jobs = [
         job
-        for job in _jobs(server, oar_commands.show_held_command(server, transfer, owner))
+        for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner))
         if job.is_new
     ]
     return {
@@ -140,7 +140,7 @@ def query_job_state(server: OarServer, job: str) -> "JobState":
 
 def rename_and_release(server: OarServer, job: str, _name: str) -> None:
     """Release a held job; OAR can't rename jobs."""
-    run_client(server, oar_commands.release_command(server, job)).checked()
+    run_client(server, oar_commands.release_job_command(server, job)).checked()
 
 
 def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
@@ -165,7 +165,7 @@ def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -
     ranges = parse_index_ranges(indices)
     living = [
         job
-        for job in _jobs(server, oar_commands.show_live_tasks_command(server, array))
+        for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
         if not job.is_over
     ]
     ours = [job for job in living if job.account == name]
@@ -173,7 +173,7 @@ def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _delete(server, oar_commands.delete_tasks_command(server, array, jobs))
+        _delete(server, oar_commands.delete_array_tasks_command(server, array, jobs))
 
 
 def hold_array_tasks(
@@ -196,14 +196,14 @@ def _try_to_hold(server: OarServer, job: str) -> None:
 
 def release_array_tasks(server: OarServer, array: str, indices: tuple[range, ...]) -> None:
     """Release held array tasks."""
-    for job in _jobs(server, oar_commands.show_live_tasks_command(server, array)):
+    for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
 def _at(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
     """Return the tasks at some places of the array of that name that are not over."""
-    living = _jobs(server, oar_commands.show_live_tasks_command(server, array))
+    living = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in span for span in indices)]
 
@@ -216,7 +216,7 @@ def _delete(server: OarServer, argv: oar_commands.Argv) -> None:
 
 def hold_job(server: OarServer, job: str) -> None:
     """Hold a waiting job."""
-    answer = run_client(server, oar_commands.hold_command(server, job))
+    answer = run_client(server, oar_commands.hold_job_command(server, job))
     oar_job = _settled(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.checked()
@@ -224,7 +224,7 @@ def hold_job(server: OarServer, job: str) -> None:
 
 def release_job(server: OarServer, job: str) -> None:
     """Release a held job."""
-    answer = run_client(server, oar_commands.release_command(server, job))
+    answer = run_client(server, oar_commands.release_job_command(server, job))
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
@@ -232,7 +232,7 @@ def release_job(server: OarServer, job: str) -> None:
 def query_live_indices(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return the indices of live array tasks; OAR's arrays can't be renamed."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
-    for job in _jobs(server, oar_commands.show_live_tasks_command(server, *arrays)):
+    for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
             indices[job.array].append(range(job.place, job.place + 1))
     return {array: tuple(spans) for array, spans in indices.items()}
@@ -247,12 +247,12 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
         # refused if it has just been started
-        run_client(server, oar_commands.hold_command(server, job))
+        run_client(server, oar_commands.hold_job_command(server, job))
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
         _unless_over(
-            server, job, oar_commands.send_signal_command(server, oar_commands.SUSPEND, job)
+            server, job, oar_commands.signal_job_command(server, oar_commands.SUSPEND, job)
         )
 
 
@@ -260,9 +260,7 @@ def resume_or_release_job(server: OarServer, job: str) -> None:
     """Undo `suspend_or_hold_job`, in either case."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
-        _unless_over(
-            server, job, oar_commands.send_signal_command(server, oar_commands.RESUME, job)
-        )
+        _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.RESUME, job))
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
         release_job(server, job)
 
@@ -289,7 +287,9 @@ def _copies(server: OarServer, job: str) -> "list[OarJob]":
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
-    return _jobs(server, oar_commands.show_copies_command(server, jobs[0].name, jobs[0].owner))
+    return _jobs(
+        server, oar_commands.show_resubmitted_jobs_command(server, jobs[0].name, jobs[0].owner)
+    )
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
@@ -297,7 +297,7 @@ def _living(server: OarServer, array: str) -> "OarJob | None":
     first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
         return None
-    jobs = _jobs(server, oar_commands.show_live_tasks_command(server, array))
+    jobs = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
     return next((task for task in jobs if not task.is_over), None)
 
 
@@ -324,9 +324,11 @@ def _listed(server: OarServer, job: str) -> "OarJob | None":
 
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output import parse_jobs  # json: a submission does without it
+    from gridbridge.batch.oar.oar_output import (
+        parse_oarstat_jobs,  # json: a submission does without it
+    )
 
-    return parse_jobs(run_client(server, argv).checked().stdout)
+    return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
 
 
 def run_client(

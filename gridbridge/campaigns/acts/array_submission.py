@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from gridbridge.batch import root_helpers
 from gridbridge.errors import (
-    AlreadySubmitted,
+    ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,
     GridbridgeError,
-    LedgerUnreadable,
-    OwnerUnknown,
+    OwnerAccountGone,
     ParseError,
+    RootLedgerUnreadable,
 )
 from gridbridge.model.campaigns.attempt_numbers import (
     format_attempt_ranges,
@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.attempt_numbers import (
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     CampaignArray,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
@@ -43,30 +43,30 @@ REFUSED = 2
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
-class CampaignRefused(GridbridgeError):
+class RootCampaignRefusal(GridbridgeError):
     """Root submits no task of this campaign at any cluster."""
 
 
-class CampaignEnded(GridbridgeError):
+class EndedCampaignRefusal(GridbridgeError):
     """Root submits no more tasks of this campaign: its ledger records the campaign's end."""
 
 
-class ArrayRefused(GridbridgeError):
+class PermanentArrayRefusal(GridbridgeError):
     """A cluster will never accept this array."""
 
 
-class ArrayDeferred(GridbridgeError):
+class TemporaryArrayRefusal(GridbridgeError):
     """A cluster accepts no array of this owner now; nothing was submitted."""
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
-    REFUSED: CampaignRefused,
-    HAS_ENDED: CampaignEnded,
-    REFUSED_THERE: ArrayRefused,
-    SUBMITTED_BEFORE: AlreadySubmitted,
-    NOT_NOW: ArrayDeferred,
-    NO_OWNER: OwnerUnknown,
-    NO_LEDGER: LedgerUnreadable,
+    REFUSED: RootCampaignRefusal,
+    HAS_ENDED: EndedCampaignRefusal,
+    REFUSED_THERE: PermanentArrayRefusal,
+    SUBMITTED_BEFORE: ArrayTasksAlreadyInLedger,
+    NOT_NOW: TemporaryArrayRefusal,
+    NO_OWNER: OwnerAccountGone,
+    NO_LEDGER: RootLedgerUnreadable,
     NO_FILE: CampaignFileUnreadable,
 }
 
@@ -85,9 +85,9 @@ def send(
         word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
     )
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    result = root_helpers.call_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
+    result = root_helpers.run_gridbridge_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
     if result.status in ERRORS:
-        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
     lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
     return tuple(map(_sent, lines))
 
@@ -119,7 +119,7 @@ def delete(array: CampaignArray) -> int:
     return _delete(array)
 
 
-def delete_for_nobody(policy: Policy, owner: str, array: CampaignArray) -> int:
+def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray) -> int:
     """Delete an array as the service account, because its owner's account no longer exists.
 
     Raises OwnerlessJobNotDeleted.
@@ -139,30 +139,30 @@ def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
 def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete the tasks with these indices that have not started; return the others' indices.
 
-    May be repeated. LedgerUnreadable if root's ledger does not know the array.
+    May be repeated. RootLedgerUnreadable if root's ledger does not know the array.
     """
     result = _call("delete-waiting", array, format_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
     if array.job_id and not answer:
-        raise LedgerUnreadable(f"root's ledger has nothing of array {array.number}")
+        raise RootLedgerUnreadable(f"root's ledger has nothing of array {array.number}")
     return parse_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def _delete(array: CampaignArray, *indices: str) -> int:
-    """Delete tasks of an array; LedgerUnreadable if root's ledger does not know the array."""
+    """Delete tasks of an array; RootLedgerUnreadable if root's ledger does not know the array."""
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
     if array.job_id and not answer:
-        raise LedgerUnreadable(f"root's ledger has nothing of array {array.number}")
+        raise RootLedgerUnreadable(f"root's ledger has nothing of array {array.number}")
     return int(answer[0]) if answer else 0
 
 
-def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
+def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
     """Return the arrays of a campaign in root's ledger; ParseError for unreadable lines.
 
-    LedgerUnreadable if no ledger can be read.
+    RootLedgerUnreadable if no ledger can be read.
     """
-    result = root_helpers.call_as_user("list-arrays", f"c.{campaign}")
+    result = root_helpers.run_gridbridge_as_user("list-arrays", f"c.{campaign}")
     _checked(result)
     text = result.stdout.decode("ascii")
     return tuple(_ledger_line(line) for line in text.splitlines())
@@ -170,27 +170,27 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
 def end(campaign: int) -> None:
     """Have root record that a campaign has ended; may be repeated."""
-    _checked(root_helpers.call_as_user("end-campaign", f"c.{campaign}"))
+    _checked(root_helpers.run_gridbridge_as_user("end-campaign", f"c.{campaign}"))
 
 
-def take_up(campaign: int, request: str) -> None:
+def reopen_ended_campaign(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign on its owner's request; may be repeated.
 
-    CampaignRefused if the owner has made no such request.
+    RootCampaignRefusal if the owner has made no such request.
     """
-    _checked(root_helpers.call_as_user("take-up", f"c.{campaign}", request))
+    _checked(root_helpers.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 
 
 def _checked(result: CompletedProgram) -> None:
     if result.status in ERRORS:
-        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
     result.checked()
 
 
-def _ledger_line(line: str) -> LedgerArray:
+def _ledger_line(line: str) -> RootLedgerArray:
     try:
         number, cluster, tasks, *job = line.split(" ")
-        return LedgerArray(
+        return RootLedgerArray(
             number=int(number),
             cluster=cluster,
             tasks=parse_attempt_ranges(tasks),
@@ -202,15 +202,15 @@ def _ledger_line(line: str) -> LedgerArray:
 
 
 def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
-    result = root_helpers.call_as_user(
+    result = root_helpers.run_gridbridge_as_user(
         verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
     )
     if result.status in LATER:
-        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
     return result.checked()
 
 
-def exclude_foreign_jobs(
+def drop_foreign_array_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
     """Remove other users' jobs that have a job number of one of our arrays.

@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 _log = logging.getLogger(__name__)
 
 
-def query_stress_factors(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
+def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
     """Run the clusters' stress scripts in parallel; return each script's number by cluster.
 
     A failed script counts as infinite stress. Clusters without a script are left out. The factor is
@@ -68,7 +68,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
     """
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
-        root_helpers.call_as_user(
+        root_helpers.run_gridbridge_as_user(
             "notify-owner", f"{WISH}{subscription.token}", *message.words
         ).checked()
         return

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from gridbridge.cli import plot_files
 from gridbridge.cli.plot_files import format_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.campaigns.published_tasks import TaskEndTimes
+from gridbridge.model.campaigns.published_tasks import TaskEndCounts
 from gridbridge.model.status_report import printable_text
 
 mpl.use("Agg")
@@ -23,17 +23,20 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 def write_campaign_plot(
     campaign: ShownCampaign,
-    ends: Sequence[TaskEndTimes],
+    ends: Sequence[TaskEndCounts],
     now: datetime,
     band: tuple[datetime, ...],
     path: str,
 ) -> None:
-    """Plot a campaign's progress into a file; OutputError if it can't be written."""
-    plot_files.save_plot(campaign_figure(campaign, ends, now, band), path, DOTS)
+    """Plot a campaign's progress into a file; StandardOutputUnwritable if it can't be written."""
+    plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
-def campaign_figure(
-    campaign: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
+def campaign_progress_figure(
+    campaign: ShownCampaign,
+    ends: Sequence[TaskEndCounts],
+    now: datetime,
+    band: tuple[datetime, ...],
 ) -> Figure:
     """Return the plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
@@ -45,7 +48,7 @@ def campaign_figure(
 
 
 def _stacks(
-    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime
+    axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime
 ) -> None:
     """Draw a step a cycle: nothing is known of the moments between two of them."""
     moments = sorted({end.at for end in ends})
@@ -64,7 +67,7 @@ def _stacks(
         axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
 
 
-def _sums(times: Sequence[datetime], ends: Sequence[TaskEndTimes]) -> list[int]:
+def _sums(times: Sequence[datetime], ends: Sequence[TaskEndCounts]) -> list[int]:
     """Return how many had ended by each moment."""
     by_moment: dict[datetime, int] = {}
     for end in ends:
@@ -74,14 +77,14 @@ def _sums(times: Sequence[datetime], ends: Sequence[TaskEndTimes]) -> list[int]:
     return list(accumulate(steps))
 
 
-def _only_failed(end: TaskEndTimes) -> TaskEndTimes:
-    return TaskEndTimes(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
+def _only_failed(end: TaskEndCounts) -> TaskEndCounts:
+    return TaskEndCounts(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
 
 
 def _ahead(
     axes: Axes,
     campaign: ShownCampaign,
-    ends: Sequence[TaskEndTimes],
+    ends: Sequence[TaskEndCounts],
     now: datetime,
     band: tuple[datetime, ...],
 ) -> None:

@@ -19,11 +19,11 @@ from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownCluster
+from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_json, published_values
@@ -39,7 +39,7 @@ SPREAD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPreview:
+class CampaignPreviewAtCluster:
     """How many tasks a cluster would get in the next cycle, and what the cluster lacks."""
 
     cluster: str
@@ -54,18 +54,18 @@ class ClusterPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignPreview:
+class GridsubCheckResult:
     """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
 
     admitted: AdmissionResult
     tasks: int
-    there: tuple[ClusterPreview, ...]
+    there: tuple[CampaignPreviewAtCluster, ...]
     before: int  # tasks of others that wait, and go first
 
 
 def preview_campaign(
     parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
-) -> CampaignPreview:
+) -> GridsubCheckResult:
     """Return which clusters an admitted campaign's tasks would be sent to now."""
     policy = _policy(admission.jdl, path)
     admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
@@ -93,11 +93,11 @@ def preview_campaign(
         send.cluster: send.tasks
         for send in campaign_cycle.plan_campaign_cycle(_alone(admission.jdl, tasks, room)).sends
     }
-    return CampaignPreview(
+    return GridsubCheckResult(
         admitted=admission,
         tasks=tasks,
         there=tuple(
-            ClusterPreview(
+            CampaignPreviewAtCluster(
                 cluster=name,
                 free_slots=slots,
                 tasks=sent.get(name, 0),
@@ -120,16 +120,16 @@ def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
     return (needed, available) if available and available < needed else None
 
 
-def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
+def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
     """Return the requested objects that a cluster lacks, by its last answer to the poller.
 
     Empty while the cluster has not answered. Best-effort tasks use best-effort queues where these
     exist.
     """
-    published = published_values.read_vocabulary(cluster, folder)
+    published = published_values.read_offered_names(cluster, folder)
     if published is None:
         return ()
-    offered = vocabulary.decode_vocabulary(published)
+    offered = vocabulary.decode_offered_names(published)
     has_own = request.is_besteffort and any(name.startswith(BESTEFFORT) for name in offered.queue)
     queue = "" if has_own else request.queue
     missing = list_names_not_offered(
@@ -140,11 +140,11 @@ def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
         return missing
     return (
         *missing,
-        vocabulary.missing_environment_reason(request.nodes, per_host).removeprefix("no "),
+        vocabulary.missing_parallel_env_reason(request.nodes, per_host).removeprefix("no "),
     )
 
 
-def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
+def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
     """Say whether a task's slots may lie on more hosts than requested.
 
     Grid Engine places slots by the parallel environment, and the cluster has not listed its
@@ -152,7 +152,9 @@ def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
-    return is_by_environment and asks and published_values.read_vocabulary(cluster, folder) is None
+    return (
+        is_by_environment and asks and published_values.read_offered_names(cluster, folder) is None
+    )
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
@@ -176,26 +178,26 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCy
 
 def _stressed(folder: str) -> tuple[str, ...]:
     """Return the clusters that were under stress in the runner's last cycle."""
-    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
-    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:
         return last.free_slots[cluster]
     polled = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", ShownCluster
+        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", PublishedClusterStatus
     )
     return polled.free_slots if polled and not polled.trouble else None
 
 
 def _policy(jdl: Jdl, path: str) -> Policy:
     """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
         names = ", ".join(sorted(policy.clusters))
@@ -205,7 +207,7 @@ def _policy(jdl: Jdl, path: str) -> Policy:
 
 def print_submission_check(parsed: ParsedJdl) -> int:
     """Print the admission rules that applied and the clusters; return 1 for a refusal."""
-    admission = admission_rules.apply_admission_rules(parsed)
+    admission = admission_rules.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
             output.print_line(f"rule {fired.rule} changes {printable_text(change)}")
@@ -231,7 +233,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     return 0
 
 
-def _for_what(clusters: Sequence[ClusterPreview]) -> str:
+def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
     if all(cluster.lacks for cluster in clusters):
         return TOO_SMALL
     return (
@@ -241,7 +243,7 @@ def _for_what(clusters: Sequence[ClusterPreview]) -> str:
     )
 
 
-def _sentence(cluster: ClusterPreview) -> str:
+def _sentence(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
         needs = f"a task needs {with_noun(needed, 'slot')}, and it has {has}"

@@ -32,7 +32,7 @@ TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds"
 RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
 
 
-def campaign_line(campaign: ShownCampaign) -> str:
+def cigri_campaign_line(campaign: ShownCampaign) -> str:
     """Return a campaign's line in CiGri's format; long names are cut to the column width."""
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
@@ -64,7 +64,7 @@ def forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     )
 
 
-def summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
+def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
     """Return a campaign's row of the summary table."""
     numbers = (
         campaign.tasks_waiting,
@@ -115,7 +115,7 @@ def task_line(task: PublishedTask, parameters: Sequence[str]) -> str:
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
-def attempt_lines(task: PublishedTask) -> list[str]:
+def further_attempt_lines(task: PublishedTask) -> list[str]:
     """Return a line for each further attempt of a task besides the attempt shown first."""
     return [
         COPY_ROW.format(
@@ -133,7 +133,7 @@ def print_tasks(
         output.print_line(TASK_HEAD)
     for task in published_tasks:
         output.print_line(task_line(task, parameters))
-        for line in attempt_lines(task) if task.copies else ():
+        for line in further_attempt_lines(task) if task.copies else ():
             output.print_line(line)
 
 
@@ -142,9 +142,9 @@ def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -
     _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
 
 
-def print_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+def print_campaign_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
     """Print the summary of campaigns as comma-separated values, in CiGri's columns."""
-    _print_csv(SUMMARY_HEAD, map(summary_row, campaigns), is_headless)
+    _print_csv(SUMMARY_HEAD, map(campaign_summary_row, campaigns), is_headless)
 
 
 def print_tasks_csv(
@@ -202,4 +202,4 @@ def _csv_line(cells: Sequence[object]) -> str:
     """Write a line for programs; at a terminal nothing of it steers that."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
-    return printable_text(text.getvalue()) if output.is_terminal() else text.getvalue()
+    return printable_text(text.getvalue()) if output.is_stdout_terminal() else text.getvalue()

@@ -11,7 +11,7 @@ from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.published_campaigns import ShownGridCluster
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster
 from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
@@ -44,7 +44,7 @@ def gridclusters(
       gridclusters -i
       gridclusters -b
     """
-    campaign_client.require_published(folder)
+    campaign_client.require_published_files(folder)
     clusters, events = (
         event_commands.published_grid_clusters(folder),
         event_commands.published_events(folder),
@@ -69,9 +69,11 @@ def gridclusters(
     return 0
 
 
-def _info(cluster: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
+def _info(
+    cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool
+) -> str:
     """Return a cluster's kind, free slots and the campaigns that it is closed to."""
-    is_down, numbers = event_commands.cluster_closures(events, cluster.name)
+    is_down, numbers = event_commands.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += [NOT_ASKED] if cluster.slots is None and not is_down else []
@@ -80,7 +82,7 @@ def _info(cluster: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_dr
     return f" ({', '.join(words)})"
 
 
-def _usage(cluster: ShownGridCluster) -> dict[str, object]:
+def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
     """Return a cluster's slot counts under CiGri's names."""
     unavailable = (
         None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
@@ -93,7 +95,7 @@ def _usage(cluster: ShownGridCluster) -> dict[str, object]:
     }
 
 
-def _bar(cluster: ShownGridCluster) -> str:
+def _bar(cluster: ShownCampaignCluster) -> str:
     """Draw a cluster's slots as a bar of text; empty where they are unknown."""
     if not cluster.slots:
         return ""
@@ -117,7 +119,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
-            text = event_commands.event_text(event, {})
+            text = event_commands.describe_event_to_user(event, {})
             output.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 
@@ -129,4 +131,4 @@ def _text(value: object) -> str:
 
 def main() -> None:
     """Run gridclusters, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(gridclusters, "gridclusters")
+    login_node_relay.run_here_or_on_transfer_host(gridclusters, "gridclusters")

@@ -5,32 +5,32 @@ import click
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
 from gridbridge.campaigns.cli.gridstat import parse_task_argument
 from gridbridge.campaigns.tools import campaign_client, event_commands
-from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
+from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import VERBOSE, VERSION
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 
 SAID = {
-    OwnerVerb.CANCEL: "cancelled",
-    OwnerVerb.PAUSE: "paused",
-    OwnerVerb.RESUME: "resumed",
-    OwnerVerb.PURGE: "purged",
-    OwnerVerb.CANCEL_TASK: "cancelled",
-    OwnerVerb.ABANDON: "abandoned",
+    OwnerRequestVerb.CANCEL: "cancelled",
+    OwnerRequestVerb.PAUSE: "paused",
+    OwnerRequestVerb.RESUME: "resumed",
+    OwnerRequestVerb.PURGE: "purged",
+    OwnerRequestVerb.CANCEL_TASK: "cancelled",
+    OwnerRequestVerb.ABANDON: "abandoned",
 }
 
 NOT_DONE = {
-    OwnerReply.UNKNOWN: "there is none of that id",
-    OwnerReply.NOT_THEIRS: "it is another's",
-    OwnerReply.NOT_ROOTS: "only root may abandon it",
-    OwnerReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
-    OwnerReply.NOT_PAUSED: "it is not paused",
-    OwnerReply.PAUSED: "it is paused",
-    OwnerReply.TERMINATED: "it has ended",
-    OwnerReply.CANCELLED: "it is cancelled",
-    OwnerReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
-    OwnerReply.NO_TASK: "it has no such task",
-    OwnerReply.TASK_ENDED: "that task has ended",
+    OwnerRequestReply.UNKNOWN: "there is none of that id",
+    OwnerRequestReply.NOT_THEIRS: "it is another's",
+    OwnerRequestReply.NOT_ROOTS: "only root may abandon it",
+    OwnerRequestReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
+    OwnerRequestReply.NOT_PAUSED: "it is not paused",
+    OwnerRequestReply.PAUSED: "it is paused",
+    OwnerRequestReply.TERMINATED: "it has ended",
+    OwnerRequestReply.CANCELLED: "it is cancelled",
+    OwnerRequestReply.NOT_ENDED: "it has not ended; cancel it, and wait for its end",
+    OwnerRequestReply.NO_TASK: "it has no such task",
+    OwnerRequestReply.TASK_ENDED: "that task has ended",
 }
 
 
@@ -80,10 +80,14 @@ def griddel(
       griddel -j 12.7
     """
     words = [*numbers, *(listed.split(",") if listed else [])]
-    verbs = {OwnerVerb.PAUSE: is_pause, OwnerVerb.RESUME: is_resume, OwnerVerb.PURGE: is_purge}
-    verbs[OwnerVerb.ABANDON] = is_abandon
-    verbs[OwnerVerb.CANCEL_TASK] = job is not None
-    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerVerb.CANCEL]
+    verbs = {
+        OwnerRequestVerb.PAUSE: is_pause,
+        OwnerRequestVerb.RESUME: is_resume,
+        OwnerRequestVerb.PURGE: is_purge,
+    }
+    verbs[OwnerRequestVerb.ABANDON] = is_abandon
+    verbs[OwnerRequestVerb.CANCEL_TASK] = job is not None
+    chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [OwnerRequestVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
         raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
@@ -93,17 +97,17 @@ def griddel(
         campaign, task = parse_task_argument(job)
         campaigns = (campaign,)
     try:
-        with runner_reply.report_delay("griddel"):
-            answers = campaign_client.request_and_wait(verb, campaigns, task=task)
-    except (RunnerAnswerTimeout, RequestNotTaken) as error:
-        return runner_reply.report_no_answer("griddel", error)
+        with runner_reply.report_late_runner_answer("griddel"):
+            answers = campaign_client.request_runner_replies(verb, campaigns, task=task)
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return runner_reply.report_missing_runner_answer("griddel", error)
     for number, reply in answers.items():
-        if reply is OwnerReply.DONE:
+        if reply is OwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
             output.print_line(f"{subject} {SAID[verb]}")
         else:
             output.print_error(f"griddel: campaign {number}: {NOT_DONE[reply]}")
-    return 0 if {*answers.values()} <= {OwnerReply.DONE} else REFUSED
+    return 0 if {*answers.values()} <= {OwnerRequestReply.DONE} else REFUSED
 
 
 def _numbers(words: list[str]) -> tuple[int, ...]:
@@ -126,4 +130,6 @@ def _is_task(word: str) -> bool:
 
 def main() -> None:
     """Run griddel, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(griddel, "griddel", UNREACHABLE, changes=lambda _: True)
+    login_node_relay.run_here_or_on_transfer_host(
+        griddel, "griddel", UNREACHABLE, changes=lambda _: True
+    )

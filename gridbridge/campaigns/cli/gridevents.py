@@ -9,7 +9,7 @@ import click
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.tools import campaign_client, event_commands
-from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
+from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -20,19 +20,21 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventKind,
 )
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
-    OwnerReply.UNKNOWN: "there is none of that id",
-    OwnerReply.NOT_THEIRS: "it is another's",
-    OwnerReply.CLOSED: "it is closed",
-    OwnerReply.CANCELLED: "its campaign is cancelled",
-    OwnerReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
-    OwnerReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
+    OwnerRequestReply.UNKNOWN: "there is none of that id",
+    OwnerRequestReply.NOT_THEIRS: "it is another's",
+    OwnerRequestReply.CLOSED: "it is closed",
+    OwnerRequestReply.CANCELLED: "its campaign is cancelled",
+    OwnerRequestReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
+    OwnerRequestReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
     " gridsub --retry-failed submits them anew",
-    OwnerReply.ONE_TRY: "a test sends one task a cluster: submit it again",
-    OwnerReply.NOT_TAKEN_UP: "root does not let its campaign go on; the runner's log says why",
+    OwnerRequestReply.ONE_TRY: "a test sends one task a cluster: submit it again",
+    OwnerRequestReply.NOT_TAKEN_UP: (
+        "root does not let its campaign go on; the runner's log says why"
+    ),
 }
 
 
@@ -86,8 +88,8 @@ def gridevents(
     is_any = campaign is None and number is None and not is_global
     if is_any and (is_fix or is_again):
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
-    campaign_client.require_published(folder)
-    events = event_commands.select_events(
+    campaign_client.require_published_files(folder)
+    events = event_commands.select_published_events(
         event_commands.published_events(folder),
         campaign,
         number,
@@ -99,7 +101,9 @@ def gridevents(
         return REFUSED
     if is_fix or is_again:
         return _close(
-            events, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
+            events,
+            OwnerRequestVerb.RESUBMIT if is_again else OwnerRequestVerb.FIX,
+            _hint(campaign, is_again),
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
@@ -123,30 +127,34 @@ def _hint(campaign: int | None, is_again: bool) -> str:
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
 
 
-def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
+def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str = "") -> int:
     """Ask the runner to close events, and print the reply for each event."""
     numbers = tuple(event.number for event in events)
     sent_again = {
-        event.number for event in events if verb is OwnerVerb.RESUBMIT and _has_tasks(event)
+        event.number for event in events if verb is OwnerRequestVerb.RESUBMIT and _has_tasks(event)
     }
     if not numbers:
         output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        with runner_reply.report_delay("gridevents"):
-            answers = campaign_client.request_and_wait(
+        with runner_reply.report_late_runner_answer("gridevents"):
+            answers = campaign_client.request_runner_replies(
                 verb, numbers, of=tuple({event.campaign for event in events})
             )
-    except (RunnerAnswerTimeout, RequestNotTaken) as error:
-        return runner_reply.report_no_answer("gridevents", error)
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return runner_reply.report_missing_runner_answer("gridevents", error)
     for number, reply in answers.items():
-        if reply is OwnerReply.DONE:
+        if reply is OwnerRequestReply.DONE:
             output.print_line(f"Event {number} closed")
             if number in sent_again:
                 output.print_line(f"Event {number}: its tasks are sent again")
         else:
             output.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
-    return 0 if {*answers.values()} - {OwnerReply.NOT_AGAIN} == {OwnerReply.DONE} else REFUSED
+    return (
+        0
+        if {*answers.values()} - {OwnerRequestReply.NOT_AGAIN} == {OwnerRequestReply.DONE}
+        else REFUSED
+    )
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
@@ -163,7 +171,9 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 def main() -> None:
     """Run gridevents, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+    login_node_relay.run_here_or_on_transfer_host(
+        gridevents, "gridevents", UNREACHABLE, changes=_changes
+    )
 
 
 EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
@@ -183,7 +193,7 @@ def print_events(
         EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
-        parameters, words = event_commands.first_task_details(event)
+        parameters, words = event_commands.first_failed_task_details(event)
         if parameters:
             output.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
@@ -229,7 +239,7 @@ def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tup
             event.cluster or "-",
         ),
         _local_time(event.opened_at),
-        f"{event_commands.event_text(event, states)}{'' if event.closed_at else again}",
+        f"{event_commands.describe_event_to_user(event, states)}{'' if event.closed_at else again}",
     )
 
 

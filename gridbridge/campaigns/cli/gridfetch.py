@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.campaigns.cli import REFUSED, login_node_relay
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
@@ -37,17 +37,21 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     """
     from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
 
-    campaign_client.require_published(folder)
-    campaign = event_commands.find_campaign(number, folder)
+    campaign_client.require_published_files(folder)
+    campaign = event_commands.find_published_campaign(number, folder)
     if not campaign:
         output.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [task for task in event_commands.list_tasks(campaign, 0, folder) if task.has_ended]
+    ended = [
+        task for task in event_commands.list_published_tasks(campaign, 0, folder) if task.has_ended
+    ]
     try:
         locations = campaign_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"
-        results = campaign_outputs.fetch_outputs(ended, folder_here, locations, is_chosen=bool(to))
-    except CampaignFileNotOwned as error:
+        results = campaign_outputs.fetch_task_outputs(
+            ended, folder_here, locations, is_chosen=bool(to)
+        )
+    except ForeignOrMissingCampaignFile as error:
         output.print_error(f"gridfetch: {error}")
         return REFUSED
     for result in results:
@@ -66,15 +70,15 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedCommandOutput:
+def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedOutputFiles:
     """Return where the transfer host puts fetched files, and where they are put on this host."""
     number = options["number"]
     to = options["to"]
-    return login_node_relay.RelayedCommandOutput(
+    return login_node_relay.RelayedOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 
 
 def main() -> None:
     """Run gridfetch, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(gridfetch, "gridfetch", writes=_outputs)
+    login_node_relay.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)

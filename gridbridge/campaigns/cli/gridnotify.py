@@ -6,19 +6,19 @@ import click
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
 from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
+from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
 from gridbridge.model.status_report import printable_text
 
 NOT_DONE = {
-    OwnerReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
-    OwnerReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
-    OwnerReply.TOO_MANY: "you have 20 subscriptions, which is the most",
-    OwnerReply.WRONG: "the service takes no such subscription",
+    OwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
+    OwnerRequestReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    OwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
+    OwnerRequestReply.WRONG: "the service takes no such subscription",
 }
 NO_PROGRAM = (
     "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
@@ -78,12 +78,12 @@ def gridnotify(
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        with runner_reply.report_delay("gridnotify"):
+        with runner_reply.report_late_runner_answer("gridnotify"):
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
-    except (RunnerAnswerTimeout, RequestNotTaken) as error:
-        return runner_reply.report_no_answer("gridnotify", error)
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return runner_reply.report_missing_runner_answer("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:
@@ -113,11 +113,11 @@ def _change(
     if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
-    verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
+    verb = OwnerRequestVerb.UNSUBSCRIBE if is_end else OwnerRequestVerb.SUBSCRIBE
     answer = campaign_client.change_subscription(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
-    if answer is not OwnerReply.DONE:
+    if answer is not OwnerRequestReply.DONE:
         output.print_error(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
     if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
@@ -129,6 +129,6 @@ def _change(
 
 def main() -> None:
     """Run gridnotify, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(
+    login_node_relay.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

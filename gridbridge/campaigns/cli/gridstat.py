@@ -7,8 +7,12 @@ from typing import Any
 import click
 
 from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, login_node_relay
-from gridbridge.campaigns.cli.gridstat_views import GridstatOptions, NoTaskEnded, UnknownCampaign
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.cli.gridstat_views import (
+    GridstatOutputOptions,
+    NoEndedTaskToPlot,
+    UnknownCampaignOrTask,
+)
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.options import FOLDER, VERSION
@@ -89,7 +93,9 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = GridstatOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    view = GridstatOutputOptions(
+        folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv
+    )
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
         raise click.UsageError(problem)
@@ -107,14 +113,14 @@ def gridstat(
         ]
 
     is_in = _range(range_)
-    campaign_client.require_published(folder)
+    campaign_client.require_published_files(folder)
     try:
         if job is not None:
             return gridstat_views.show_task(
                 *parse_task_argument(job), view, is_there, is_output, is_error
             )
         _show(context.params, look, chosen, view)
-    except (CampaignFileNotOwned, NoTaskEnded, UnknownCampaign) as error:
+    except (ForeignOrMissingCampaignFile, NoEndedTaskToPlot, UnknownCampaignOrTask) as error:
         output.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
@@ -123,22 +129,22 @@ def gridstat(
 def _watch(look: Look) -> None:
     from gridbridge.campaigns.cli import progress_bars  # rich is slow to load
 
-    progress_bars.watch_campaigns(look)
+    progress_bars.show_campaigns_until_end(look)
 
 
 def _show(
-    options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOptions
+    options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions
 ) -> None:
-    """Show the view that the options choose; UnknownCampaign for a missing campaign."""
+    """Show the view that the options choose; UnknownCampaignOrTask for a missing campaign."""
     campaigns, range_ = look(), options["range_"]
     if chosen is not None and not campaigns:
-        raise UnknownCampaign(f"no campaign {chosen}")
+        raise UnknownCampaignOrTask(f"no campaign {chosen}")
     if range_ and range_.isdigit() and not campaigns:
-        raise UnknownCampaign(f"no campaign {range_}")
+        raise UnknownCampaignOrTask(f"no campaign {range_}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
-        (picture, lambda: gridstat_views.plot_campaign(campaigns[0], picture, view)),
+        (picture, lambda: gridstat_views.plot_campaign_task_ends(campaigns[0], picture, view)),
         (
             options["is_jdl"],
             lambda: output.print_json(event_commands.read_own_jdl(campaigns[0].number)),
@@ -195,20 +201,20 @@ def _range(text: str | None) -> Callable[[int], bool]:
 
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
-) -> login_node_relay.RelayedCommandOutput | None:
+) -> login_node_relay.RelayedOutputFiles | None:
     """Return where the transfer host writes the plot, and where it is put on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return login_node_relay.RelayedCommandOutput(
+    return login_node_relay.RelayedOutputFiles(
         words=drawn, to=folder or ".", says=options["picture"]
     )
 
 
 def main() -> None:
     """Run gridstat, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(gridstat, "gridstat", writes=_picture)
+    login_node_relay.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
 
 
 def parse_task_argument(text: str) -> tuple[int, int]:

@@ -6,15 +6,20 @@ from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import campaign_table
 from gridbridge.campaigns.cli import gridevents as happened
-from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_line, summary_row
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.cli.campaign_table import (
+    HEAD,
+    SUMMARY_HEAD,
+    campaign_summary_row,
+    cigri_campaign_line,
+)
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import (
     campaign_client,
     event_commands,
 )
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import is_cancelled
+from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.status_report import printable_text
@@ -25,16 +30,16 @@ LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
 MOST_FAILED = 1000  # whose standard error is looked for
 
 
-class UnknownCampaign(GridbridgeError):
+class UnknownCampaignOrTask(GridbridgeError):
     """The campaign or task does not exist."""
 
 
-class NoTaskEnded(GridbridgeError):
+class NoEndedTaskToPlot(GridbridgeError):
     """No task of the campaign has ended yet, so there is nothing to plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridstatOptions:
+class GridstatOutputOptions:
     """Output options of gridstat: the folder to read, the header line, JSON or CSV."""
 
     folder: str
@@ -44,32 +49,34 @@ class GridstatOptions:
 
 
 def show_campaigns(
-    campaigns: Sequence[ShownCampaign], view: GridstatOptions, *, is_summary: bool
+    campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool
 ) -> None:
     """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
     if view.is_json:
         output.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
         as_csv = (
-            campaign_table.print_summary_csv if is_summary else campaign_table.print_campaigns_csv
+            campaign_table.print_campaign_summary_csv
+            if is_summary
+            else campaign_table.print_campaigns_csv
         )
         as_csv(campaigns, view.is_headless)
     elif is_summary:
         output.print_table(
             SUMMARY_HEAD,
-            [summary_row(campaign) for campaign in campaigns],
+            [campaign_summary_row(campaign) for campaign in campaigns],
             numbers=SUMMARY_HEAD[4:],
         )
     else:
         for line in ([] if view.is_headless else [HEAD]) + [
-            campaign_line(campaign) for campaign in campaigns
+            cigri_campaign_line(campaign) for campaign in campaigns
         ]:
             output.print_line(line)
 
 
-def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
+def show_campaign(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
-    campaign = event_commands.with_cluster_progress(campaign, view.folder)
+    campaign = event_commands.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
@@ -83,11 +90,13 @@ def _plain(campaign: ShownCampaign) -> dict[str, object]:
     return fields | {"running": campaign.tasks_running}
 
 
-def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOptions) -> None:
+def show_campaign_with_tasks(
+    campaign: ShownCampaign, first: int, view: GridstatOutputOptions
+) -> None:
     """Print a campaign and its tasks, beginning with task number `first`."""
     parameters = event_commands.own_task_parameters(campaign.number)
-    tasks = event_commands.list_tasks(campaign, first, view.folder)
-    counted = event_commands.with_cluster_progress(campaign, view.folder)
+    tasks = event_commands.list_published_tasks(campaign, first, view.folder)
+    counted = event_commands.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
         output.print_json(
             _plain(counted)
@@ -105,10 +114,12 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
         campaign_table.print_tasks(tasks, parameters, view.is_headless)
 
 
-def show_failed_tasks(campaign: ShownCampaign, view: GridstatOptions) -> None:
+def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
-    bad = event_commands.failed_tasks(campaign, view.folder)
-    tasks = tuple(task for task in bad if not is_cancelled(task.outcome, campaign.state))
+    bad = event_commands.finally_failed_tasks(campaign, view.folder)
+    tasks = tuple(
+        task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state)
+    )
     parameters = event_commands.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
@@ -123,25 +134,32 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOptions) -> None:
         output.print_error(f"gridstat: {problem}")
 
 
-def show_open_events(campaign: ShownCampaign, view: GridstatOptions) -> None:
+def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print the open events of a campaign."""
     published = event_commands.published_events(view.folder)
-    chosen = event_commands.select_events(
+    chosen = event_commands.select_published_events(
         published, campaign.number, None, is_global=False, is_all=False
     )
     happened.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
 
 
 def show_task(
-    number: int, task: int, view: GridstatOptions, is_there: bool, is_output: bool, is_error: bool
+    number: int,
+    task: int,
+    view: GridstatOutputOptions,
+    is_there: bool,
+    is_output: bool,
+    is_error: bool,
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
-    campaign = event_commands.find_campaign(number, view.folder)
-    published_task = event_commands.find_task(campaign, task, view.folder) if campaign else None
+    campaign = event_commands.find_published_campaign(number, view.folder)
+    published_task = (
+        event_commands.find_published_task(campaign, task, view.folder) if campaign else None
+    )
     if not published_task:
-        raise UnknownCampaign(f"no job {number}.{task}")
+        raise UnknownCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise UnknownCampaign(
+        raise UnknownCampaignOrTask(
             f"job {number}.{task} was not sent to a cluster, or is not known there yet"
         )
     if is_output or is_error:
@@ -160,11 +178,11 @@ def show_task(
     return 0
 
 
-def plot_campaign(shown: ShownCampaign, path: str, view: GridstatOptions) -> None:
+def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
     """Plot when the tasks of a campaign ended, into a file."""
     ends = event_commands.task_end_times(shown, view.folder)
     if not ends:
-        raise NoTaskEnded(f"campaign {shown.number}: none of its tasks has ended yet")
+        raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
     from gridbridge.campaigns.cli import campaign_plot  # half a second
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
@@ -177,7 +195,7 @@ def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
 
     stream = campaign_outputs.ERR if is_error else campaign_outputs.OUT
     locations = campaign_outputs.own_output_folders(number)
-    texts, problems = campaign_outputs.read_output_tails([task], stream, MOST_BYTES, locations)
+    texts, problems = campaign_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
         output.print_error(f"gridstat: {problem}")
     if not texts and not problems:
@@ -194,16 +212,18 @@ def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str]
 
     try:
         locations = campaign_outputs.own_output_folders(number)
-    except CampaignFileNotOwned:
+    except ForeignOrMissingCampaignFile:
         return {}, []
-    return campaign_outputs.read_output_tails(tasks, campaign_outputs.ERR, LAST_BYTES, locations)
+    return campaign_outputs.read_task_output_tails(
+        tasks, campaign_outputs.ERR, LAST_BYTES, locations
+    )
 
 
 def _print_failed(
     tasks: Sequence[PublishedTask],
     parameters: Sequence[str],
     texts: dict[int, str],
-    view: GridstatOptions,
+    view: GridstatOutputOptions,
 ) -> None:
     if not view.is_headless:
         output.print_line(campaign_table.TASK_HEAD)

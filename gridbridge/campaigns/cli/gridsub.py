@@ -14,16 +14,16 @@ from gridbridge.campaigns.cli import (
     runner_reply,
 )
 from gridbridge.campaigns.cli.gridsub_input import CampaignSourceOptions, read_jdl_or_script
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import admission_rules, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.campaigns.tools.campaign_client import (
-    RequestNotTaken,
+    CampaignSubmissionRefusal,
+    NoRunnerForRequest,
     RunnerAnswerTimeout,
-    SubmissionRefused,
 )
-from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
+from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
@@ -199,7 +199,7 @@ def gridsub(
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
     """
-    requested = CampaignOptions(
+    requested = GridsubCampaignOptions(
         clusters=clusters,
         resources=resources,
         name=name,
@@ -226,10 +226,10 @@ def gridsub(
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(gridsub_input.USAGE)
             return _submit(typed, options, is_ready=is_ready)
-    except (ConfigError, CampaignFileNotOwned, SubmissionRefused) as error:
+    except (ConfigError, ForeignOrMissingCampaignFile, CampaignSubmissionRefusal) as error:
         return _refused(error)
-    except (RunnerAnswerTimeout, RequestNotTaken) as error:
-        return runner_reply.report_no_answer("gridsub", error)
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return runner_reply.report_missing_runner_answer("gridsub", error)
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
@@ -252,7 +252,7 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
         from gridbridge.campaigns.cli import campaign_preview
 
         return campaign_preview.print_submission_check(parsed)
-    admitted = admission_rules.require_admitted(parsed)
+    admitted = admission_rules.require_admission_by_rules(parsed)
     return _report(_submitted(admitted), admitted, options)
 
 
@@ -264,10 +264,10 @@ def _submitted(admitted: ParsedJdl) -> int:
         try:
             dataset_delegation.add_campaign_datasets(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
-            raise RequestNotTaken(str(error)) from error
+            raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
-            raise SubmissionRefused(str(error)) from error
-    with runner_reply.report_delay("gridsub"):
+            raise CampaignSubmissionRefusal(str(error)) from error
+    with runner_reply.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted)
 
 
@@ -300,7 +300,7 @@ def _go_on_adding(
 def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
     more = [runner_reply.stored_campaign_json(number, parsed)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = runner_reply.print_stored("gridsub", lines, f"campaign {number} is stored")
+    status = runner_reply.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, "--wait" in options)
 
 

@@ -11,15 +11,15 @@ import click
 
 from gridbridge.campaigns.cli import runner_reply
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_values import PARAMETERS
 from gridbridge.campaigns.submission.jdl_writer import is_json_jdl
 from gridbridge.campaigns.submission.task_file import FILE_BYTES
 from gridbridge.campaigns.tools import campaign_client, event_commands, new_campaigns
-from gridbridge.campaigns.tools.campaign_client import SubmissionRefused
-from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
+from gridbridge.campaigns.tools.campaign_client import CampaignSubmissionRefusal
+from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.cli import output
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import with_noun
@@ -45,14 +45,14 @@ class CampaignSourceOptions:
     lines: str | None
     retried: int | None
     words: tuple[str, ...]
-    wishes: CampaignOptions
+    wishes: GridsubCampaignOptions
     type_: str | None = None  # of the campaign; None: it is not said
 
     @property
     def is_nothing(self) -> bool:
         """Whether no campaign is named, and nothing of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        plain = CampaignOptions(type_=CampaignType.DEFAULT.value)
+        plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(option is not None for option in options)) and (
             self.wishes == plain
         )
@@ -79,7 +79,7 @@ class CampaignSourceOptions:
             text = read_jdl_or_script(file)
             _refuse_jdl(file, text)
             _weigh_options(file, self.words[1:])
-            return new_campaigns.campaign_for_script(file, text, self.words[1:], self.wishes)
+            return new_campaigns.campaign_from_job_script(file, text, self.words[1:], self.wishes)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
@@ -103,12 +103,12 @@ class CampaignSourceOptions:
                 f"no command stands after --; expected gridsub {option} -- CMD {{}}"
             )
         if self.numbers is not None:
-            return new_campaigns.campaign_for_numbers(self.numbers, self.words, self.wishes)
+            return new_campaigns.campaign_from_number_list(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return new_campaigns.campaign_for_lines(file, self.words, self.wishes)
+        return new_campaigns.campaign_from_line_file(file, self.words, self.wishes)
 
     def _refuse_wishes(self) -> None:
-        if self.wishes != CampaignOptions(type_=self.wishes.type_):
+        if self.wishes != GridsubCampaignOptions(type_=self.wishes.type_):
             raise click.UsageError(
                 "--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this"
             )
@@ -164,20 +164,20 @@ def add_campaign_tasks(
     number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
 ) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
-    campaign = event_commands.find_campaign(number)
+    campaign = event_commands.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files.require_own_campaign(number)
-        raise SubmissionRefused(
+        raise CampaignSubmissionRefusal(
             f"campaign {number} is {campaign.state}; submit the rest as another one"
         )
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         parsed, new = new_campaigns.campaign_with_added_tasks(number, path, text)
-    except CampaignFileNotOwned as error:
+    except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
         # gridsub tells a number before the list shows it: only a file that is not there decides
-        raise SubmissionRefused(f"no campaign {number}") from error
+        raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
     admission_rules.require_unchanged_by_rules(parsed)
@@ -186,12 +186,12 @@ def add_campaign_tasks(
             f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored"
         )
         return 0
-    with runner_reply.report_delay("gridsub"):
+    with runner_reply.report_late_runner_answer("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
     added = with_noun(len(new), "task")
     more = [runner_reply.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
-    return runner_reply.print_stored(
+    return runner_reply.print_stored_submission(
         "gridsub", lines, f"{added} more of campaign {number} are stored"
     )
 

@@ -30,13 +30,13 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
     Example:
       gridwait 12 && ./summarize
     """
-    campaign_client.require_published(folder)
+    campaign_client.require_published_files(folder)
     return max([wait_for_campaign_end("gridwait", number, folder) for number in numbers])
 
 
 def main() -> None:
     """Run gridwait, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_relay(gridwait, "gridwait")
+    login_node_relay.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 
 PAUSE_S = 1.0
@@ -56,10 +56,12 @@ def wait_for_campaign_end(
     Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
     the program's name.
     """
-    if not poll_until(lambda: event_commands.find_campaign(number, folder) is not None, SHOWN_S):
+    if not poll_until(
+        lambda: event_commands.find_published_campaign(number, folder) is not None, SHOWN_S
+    ):
         output.print_error(f"{program}: no campaign {number}")
         return FAILED
-    while campaign := event_commands.find_campaign(number, folder):
+    while campaign := event_commands.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)

@@ -20,7 +20,7 @@ from gridbridge.cli import error_boundary, output
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.shell import exec_relay
-from gridbridge.shell.files import is_own_path
+from gridbridge.shell.files import is_owned_by_current_user
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
@@ -46,7 +46,7 @@ def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayedCommandOutput:
+class RelayedOutputFiles:
     """Files that a relayed command writes into its folder `out`, and their folder on this host."""
 
     words: tuple[str, ...]  # arguments of the relayed command
@@ -55,10 +55,10 @@ class RelayedCommandOutput:
     is_chosen: bool = True  # named by the user; any other folder must be the user's own
 
 
-Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutput | None]
+Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedOutputFiles | None]
 
 
-def run_here_or_relay(
+def run_here_or_on_transfer_host(
     command: click.Command,
     name: str,
     lost: int = error_boundary.ERROR,
@@ -83,7 +83,7 @@ def run_here_or_relay(
         error_boundary.run_program(command, name)
     files = writes(options, words)
     if files:
-        sys.exit(fetch_command_output(transfer_host, name, files))
+        sys.exit(run_and_fetch_output_files(transfer_host, name, files))
     sys.exit(run_on_transfer_host(transfer_host, name, words, lost, changes=changes(options)))
 
 
@@ -102,7 +102,7 @@ def run_on_transfer_host(
     command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
-    status = exec_relay.run_by_own_ssh(
+    status = exec_relay.run_by_callers_ssh(
         transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input
     )
     if status not in (exec_relay.FAILED, exec_relay.UNREACHED):
@@ -113,17 +113,17 @@ def run_on_transfer_host(
     return UNANSWERED if is_begun else lost
 
 
-def fetch_command_output(transfer_host: str, name: str, files: RelayedCommandOutput) -> int:
+def run_and_fetch_output_files(transfer_host: str, name: str, files: RelayedOutputFiles) -> int:
     """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)
-        if not (files.is_chosen or is_own_path(files.to)):
+        if not (files.is_chosen or is_owned_by_current_user(files.to)):
             output.print_error(
                 f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
             )
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = exec_relay.run_and_fetch_output(
+            status = exec_relay.run_and_fetch_written_files(
                 transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
             )
             if status == exec_relay.FAILED:

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 from rich.text import Text
 
-from gridbridge.campaigns.cli.campaign_table import LETTERS, campaign_line
+from gridbridge.campaigns.cli.campaign_table import LETTERS, cigri_campaign_line
 from gridbridge.cli import output
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.status_report import printable_text
@@ -29,7 +29,7 @@ REST = 50  # columns of the numbers and of the bar
 Look = Callable[[], Sequence[ShownCampaign]]
 
 
-def watch_campaigns(
+def show_campaigns_until_end(
     look: Look,
     pause: Callable[[float], None] = time.sleep,
     print_line: Callable[[str], None] | None = None,
@@ -112,7 +112,7 @@ def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str
     while True:
         campaigns = look()
         for campaign in campaigns:
-            line = campaign_line(campaign)
+            line = cigri_campaign_line(campaign)
             if before.get(campaign.number) != line:
                 print_line(line)
             before[campaign.number] = line

@@ -11,11 +11,11 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools.campaign_client import (
     ANSWER_S,
     TAKEN_S,
-    RequestNotTaken,
+    NoRunnerForRequest,
     RunnerAnswerTimeout,
 )
 from gridbridge.cli import output
-from gridbridge.errors import OutputError, OutputReaderGone
+from gridbridge.errors import StandardOutputReaderGone, StandardOutputUnwritable
 
 SOON_S = 5.0  # a runner with --loop has answered
 WAITING = (
@@ -25,7 +25,7 @@ TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g
 
 
 @contextmanager
-def report_delay(
+def report_late_runner_answer(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
     """Print a line when the runner answers late, and another when it has taken the request."""
@@ -43,7 +43,9 @@ def report_delay(
             timer.cancel()
 
 
-def report_no_answer(program: str, error: RequestNotTaken | RunnerAnswerTimeout) -> int:
+def report_missing_runner_answer(
+    program: str, error: NoRunnerForRequest | RunnerAnswerTimeout
+) -> int:
     """Print that the runner did not answer; return the exit status.
 
     The status says whether the request may still be carried out.
@@ -57,7 +59,7 @@ def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
     return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
 
 
-def print_stored(program: str, lines: Sequence[str], summary: str) -> int:
+def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
     """Print what was stored, and return the exit status.
 
     If standard output can't be written, standard error says what is stored, and the status keeps
@@ -67,10 +69,10 @@ def print_stored(program: str, lines: Sequence[str], summary: str) -> int:
         for line in lines:
             output.print_line(line)
         output.flush_output()
-    except OutputReaderGone:
+    except StandardOutputReaderGone:
         output.print_error(f"{program}: nobody reads standard output; {summary}")
         return UNANSWERED
-    except OutputError as error:
+    except StandardOutputUnwritable as error:
         output.print_error(f"{program}: {error}; {summary}")
         return UNANSWERED
     return 0

@@ -11,55 +11,60 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from gridbridge.batch.clusters import keep_ssh_connections
+from gridbridge.batch.clusters import keep_ssh_connections_open
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
-    BlockedRequestQueries,
-    CampaignCancelHandler,
+    BlockedLocalJobFinder,
     HostClockWatch,
-    tasks_listed_at_clusters,
+    NikitaCancelRequestHandler,
+    listed_campaign_tasks,
 )
-from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponed, OwnerTimeBudget
+from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerTimeBudget
 from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
 from gridbridge.campaigns.runner.cluster_task_counts import count_usable_slots
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import (
     CampaignPreemptionRows,
-    CancellationMarkRows,
     Marked,
+    TaskDeletionMarkRows,
 )
 from gridbridge.decisions.campaigns import task_cancellation_rules as rules
 from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.preemption_rules import group_victims_by_array
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, group_into_ranges
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cancellation import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
     ArrayCancellation,
-    CancellationPlan,
+    ArrayTasksInSameState,
     CancellationReason,
-    CancellationSituation,
-    CancellationTimeouts,
-    SameStateTasks,
+    NikitaDeletionPlan,
+    NikitaSituation,
+    NikitaTimeouts,
 )
-from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptedTasks
+from gridbridge.model.campaigns.preemption import BlockedLocalRequest, PreemptedTasks
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 _log = logging.getLogger(__name__)
 
 
-class ArrayDeleter(Protocol):
+class ArrayTaskDeleter(Protocol):
     """Deletes tasks of arrays at clusters (campaigns/acts/array_submission)."""
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
@@ -80,13 +85,16 @@ class Nikita:
         self,
         policy: Policy,
         clock: Clock,
-        acts: ArrayDeleter = array_submission,
+        acts: ArrayTaskDeleter = array_submission,
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
     ) -> None:
-        """Open the state file, read-only for a dry run; StateError if it can't be opened."""
-        keep_ssh_connections(policy)
+        """Open the state file, read-only for a dry run.
+
+        Raises StateError if it can't be opened.
+        """
+        keep_ssh_connections_open(policy)
         self._policy = policy
         self._clock = clock
         self._acts = acts
@@ -95,32 +103,34 @@ class Nikita:
         self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(self.database)
         self._tries = CampaignAttemptRows(self.database, self._campaigns)
-        self._marks = CancellationMarkRows(self.database)
+        self._marks = TaskDeletionMarkRows(self.database)
         self._arrays: dict[tuple[int, int], CampaignArray] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
         self._watch = HostClockWatch(clock, watched)
         self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
         self._ways = CampaignPreemptionRows(self.database)
-        self._crowds = BlockedRequestQueries(policy, self._ways, clock)
+        self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 
-    def gather(self) -> CancellationSituation:
+    def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
         situation = self._look(self._policy.runner.interval_s)
         is_old = (
-            self._asking.has_read and rules.plan_task_cancellations(situation) != CancellationPlan()
+            self._asking.has_read and rules.plan_nikita_deletions(situation) != NikitaDeletionPlan()
         )
         situation = self._look(0.0) if is_old else situation
         return replace(situation, contests=self._contests())
 
-    def _contests(self) -> tuple[BlockedRequest, ...]:
+    def _contests(self) -> tuple[BlockedLocalRequest, ...]:
         """Return the local jobs that wait while campaign tasks run at their cluster."""
         marks = self._marks.all()
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
-    def _look(self, limit_s: float) -> CancellationSituation:
+    def _look(self, limit_s: float) -> NikitaSituation:
         released = [
-            array for array in self._campaigns.open_arrays() if array.state is ArrayState.RELEASED
+            array
+            for array in self._campaigns.open_arrays()
+            if array.state is ArraySubmissionState.RELEASED
         ]
         clusters = {array.cluster for array in released}
         self._answers = self._asking.ask(clusters, released, limit_s)
@@ -128,7 +138,7 @@ class Nikita:
 
     def listed(
         self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
-    ) -> CancellationSituation:
+    ) -> NikitaSituation:
         """Return the campaign tasks that clusters list, as input for the decision.
 
         At a cluster where no work can start, only cancelled and moved tasks are considered, because
@@ -150,8 +160,8 @@ class Nikita:
             and _key(array) not in epilogues
         ]
         self._arrays = {_key(array): array for array in arrays}
-        listed_parts = tasks_listed_at_clusters(arrays, answers, campaigns, marks, leaps, steps)
-        return CancellationSituation(
+        listed_parts = listed_campaign_tasks(arrays, answers, campaigns, marks, leaps, steps)
+        return NikitaSituation(
             now=self._clock.now(),
             parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
@@ -174,17 +184,17 @@ class Nikita:
         ]
         return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
-    def decide(self, situation: CancellationSituation) -> CancellationPlan:
+    def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
         """Decide which tasks to delete."""
-        return rules.plan_task_cancellations(situation)
+        return rules.plan_nikita_deletions(situation)
 
     def entry(
-        self, situation: CancellationSituation, plan: CancellationPlan
-    ) -> JournalEntry | None:
+        self, situation: NikitaSituation, plan: NikitaDeletionPlan
+    ) -> DecisionJournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
-        return nikita_journal.cancellation_journal_entry(situation, plan, self._clock.now())
+        return nikita_journal.nikita_journal_entry(situation, plan, self._clock.now())
 
-    def apply(self, situation: CancellationSituation, plan: CancellationPlan) -> None:
+    def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
         """Mark tasks, then delete them; an unmarked task would count as deleted by its owner."""
         del situation
         self._turns.begin()
@@ -240,7 +250,7 @@ class Nikita:
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
-        if isinstance(error, OwnerCallPostponed):
+        if isinstance(error, OwnerCallPostponement):
             return  # it is told which call hung
         name = f"{wipe.campaign}.{wipe.array}"
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
@@ -265,7 +275,7 @@ def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
     }
 
 
-def _is_to_go(part: SameStateTasks) -> bool:
+def _is_to_go(part: ArrayTasksInSameState) -> bool:
     return part.is_cancelled or part.marked in TO_GO
 
 
@@ -276,9 +286,9 @@ def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[ra
     )
 
 
-def _patience(policy: Policy) -> CancellationTimeouts:
+def _patience(policy: Policy) -> NikitaTimeouts:
     limits = policy.nikita
-    return CancellationTimeouts(
+    return NikitaTimeouts(
         grace_s=limits.grace_s,
         waiting_s=limits.waiting_s,
         over_walltime_s=limits.over_walltime_s,
@@ -303,7 +313,7 @@ class NikitaDaemon:
     def open_cycle(self) -> Iterator[Nikita]:
         """Carry out cancel requests, then yield a Nikita for one cycle."""
         if not self._is_dry:
-            CampaignCancelHandler(self._nikita.database, self._clock).take()
+            NikitaCancelRequestHandler(self._nikita.database, self._clock).take()
         yield self._nikita
 
     def has_news(self) -> bool:

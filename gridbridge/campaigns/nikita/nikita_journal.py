@@ -7,19 +7,19 @@ from typing import Any
 
 from gridbridge.decisions.campaigns import task_cancellation_rules as rules
 from gridbridge.decisions.campaigns.preemption_rules import is_request_of_preemption
-from gridbridge.model.campaigns.cancellation import CancellationPlan, CancellationSituation
-from gridbridge.model.campaigns.preemption import BlockedRequest
+from gridbridge.model.campaigns.cancellation import NikitaDeletionPlan, NikitaSituation
+from gridbridge.model.campaigns.preemption import BlockedLocalRequest
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import JournalEntry, make_journal_entry
+from gridbridge.program.journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "nikita"
 
 
-def cancellation_journal_entry(
-    situation: CancellationSituation, plan: CancellationPlan, now: datetime
-) -> JournalEntry | None:
+def nikita_journal_entry(
+    situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
+) -> DecisionJournalEntry | None:
     """Return the journal entry of a decision; None if no task is deleted."""
-    sentences = rules.describe_cancellations(plan)
+    sentences = rules.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return (
         make_journal_entry(PROGRAM, now, {"seen": encode_model_value(situation)}, sentences)
@@ -28,7 +28,9 @@ def cancellation_journal_entry(
     )
 
 
-def _decisive(situation: CancellationSituation, plan: CancellationPlan) -> Iterator[BlockedRequest]:
+def _decisive(
+    situation: NikitaSituation, plan: NikitaDeletionPlan
+) -> Iterator[BlockedLocalRequest]:
     """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
         if any(
@@ -38,8 +40,8 @@ def _decisive(situation: CancellationSituation, plan: CancellationPlan) -> Itera
             yield request
 
 
-def replay_cancellations(row: Mapping[str, Any]) -> list[str]:
+def replay_nikita_decision(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.describe_cancellations(
-        rules.plan_task_cancellations(decode_model_value(row["seen"], CancellationSituation))
+    return rules.describe_nikita_deletions(
+        rules.plan_nikita_deletions(decode_model_value(row["seen"], NikitaSituation))
     )

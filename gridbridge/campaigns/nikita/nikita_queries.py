@@ -11,8 +11,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequestHandler, answer_owner_request
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.campaigns.runner.owner_requests import (
+    CampaignOwnerRequestHandler,
+    Do,
+    execute_owner_request,
+)
 from gridbridge.campaigns.store import campaign_files, host_clocks
 from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import preemption_rules as rules
@@ -22,25 +26,25 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.cancellation import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
+    ArrayTasksInSameState,
     CancellationMark,
     CancellationReason,
     ClockJump,
     HostClockReadings,
-    SameStateTasks,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
 from gridbridge.model.campaigns.preemption import (
-    BlockedRequest,
+    BlockedLocalRequest,
     CampaignArrayJob,
-    CrowdedCell,
+    CellRequestsAndResources,
     LocalRequestId,
     PreemptedTasks,
     WaitingLocalRequest,
 )
 from gridbridge.model.places import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.shell import host, poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -50,19 +54,19 @@ TO_GO = (
     *REASONS_HELD_FIRST,
     CancellationReason.UNWANTED,
 )  # also held tasks, because gridbridge may have set the hold
-NOTHING = CrowdedCell()
+NOTHING = CellRequestsAndResources()
 KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
 _log = logging.getLogger(__name__)
 
 
-def tasks_listed_at_clusters(
+def listed_campaign_tasks(
     arrays: Iterable[CampaignArray],
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-) -> Iterator[SameStateTasks]:
+) -> Iterator[ArrayTasksInSameState]:
     """Return campaign tasks that wait or run in the snapshots of clusters that answered.
 
     Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`)
@@ -86,7 +90,7 @@ def tasks_listed_at_clusters(
                 yield from (part for part in split if part.marked in TO_GO)
 
 
-def _since(array: CampaignArray, row: JobStatus, campaign: Campaign) -> datetime | None:
+def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
     """Return since when tasks wait or run; None for tasks that nikita must leave alone.
 
     Waiting times are measured by this host's clock. No list says when a requeued task began to
@@ -104,24 +108,24 @@ def _since(array: CampaignArray, row: JobStatus, campaign: Campaign) -> datetime
     return None
 
 
-def _is_held(row: JobStatus) -> bool:
+def _is_held(row: JobListRow) -> bool:
     return row.state.is_waiting and row.state.is_held
 
 
 def _split(
     array: CampaignArray,
     campaign: Campaign,
-    row: JobStatus,
+    row: JobListRow,
     since: datetime,
     marks: Mapping[int, CancellationMark],
-) -> Iterator[SameStateTasks]:
+) -> Iterator[ArrayTasksInSameState]:
     """Yield the tasks of a row, grouped by their cancellation mark."""
     by_mark: dict[CancellationReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
-        yield SameStateTasks(
+        yield ArrayTasksInSameState(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
@@ -157,7 +161,7 @@ def _runs(
         yield wiped_for, range(run[0], run[-1] + 1)
 
 
-class BlockedRequestQueries:
+class BlockedLocalJobFinder:
     """Finds local jobs that wait for slots or resources held by best-effort tasks."""
 
     def __init__(self, policy: Policy, ways: CampaignPreemptionRows, clock: Clock) -> None:
@@ -172,7 +176,7 @@ class BlockedRequestQueries:
         answers: Mapping[str, ClusterSnapshot],
         marks: Marked,
         cancelled: Set[int],
-    ) -> tuple[BlockedRequest, ...]:
+    ) -> tuple[BlockedLocalRequest, ...]:
         """Return the blocked requests for which tasks of these arrays might be preempted."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
@@ -189,7 +193,7 @@ class BlockedRequestQueries:
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
-    def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedRequest]:
+    def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedLocalRequest]:
         """Yield the blocked requests of one cluster, with the hosts where each could start."""
         cell = self._ask(cluster)
         for request in rules.find_blocked_requests(cluster, cell, self._ours[cluster], recent):
@@ -202,8 +206,8 @@ class BlockedRequestQueries:
         """Ask the cluster again; return the preemption that is still needed, or None."""
         return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
-    def _ask(self, cluster: str) -> CrowdedCell:
-        where = reach_cluster(self._policy, cluster)
+    def _ask(self, cluster: str) -> CellRequestsAndResources:
+        where = configured_cluster_address(self._policy, cluster)
         shows = adapter_of_cluster(where).shows_crowd
         try:
             return shows.query_blocked_jobs(where) if shows else NOTHING
@@ -212,7 +216,7 @@ class BlockedRequestQueries:
             return NOTHING
 
     def _could_start(self, cluster: str, shortage: WaitingLocalRequest) -> frozenset[str]:
-        where = reach_cluster(self._policy, cluster)
+        where = configured_cluster_address(self._policy, cluster)
         shows = adapter_of_cluster(where).shows_crowd
         try:
             return shows.query_possible_instances(where, shortage) if shows else frozenset()
@@ -241,7 +245,7 @@ class HostClockWatch:
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
-        before = host_clocks.read_host_clocks(self._path)
+        before = host_clocks.read_nikita_host_clocks(self._path)
         now = HostClockReadings(
             boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
@@ -254,12 +258,12 @@ class HostClockWatch:
         """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
         try:
             if self._seen:
-                host_clocks.save_host_clocks(self._seen, self._path)
+                host_clocks.save_nikita_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 
 
-class CampaignCancelHandler:
+class NikitaCancelRequestHandler:
     """Takes requests to cancel campaigns; leaves all other requests to the runner."""
 
     def __init__(
@@ -270,26 +274,28 @@ class CampaignCancelHandler:
         published: str = PUBLISHED,
         runners: str = RUNNER_LOCK,
     ) -> None:
-        self._requests = OwnerRequestHandler(database, clock, folder, published)
+        self._requests = CampaignOwnerRequestHandler(database, clock, folder, published)
         self._folder = folder
         self._published = published
         self._runners = runners
 
     def take(self) -> int:
         """Carry out cancel requests unless a runner runs; return how many were carried out."""
-        names = campaign_files.list_inbox_files(self._folder)
-        listed = campaign_files.list_request_files(names, OwnerVerb.CANCEL, self._folder)
+        names = campaign_files.list_campaign_inbox_files(self._folder)
+        listed = campaign_files.list_request_files_of_verb(
+            names, OwnerRequestVerb.CANCEL, self._folder
+        )
         if not listed:
             return 0
         with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
             requests = campaign_files.take_owner_requests(listed, self._folder) if is_ours else ()
             return sum(map(self._answer, requests))
 
-    def _answer(self, request: OwnerRequest) -> bool:
+    def _answer(self, request: CampaignOwnerRequest) -> bool:
         """Answer a cancel request; leave a faulty request to the runner."""
-        does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
+        does: dict[OwnerRequestVerb, Do] = {OwnerRequestVerb.CANCEL: self._requests.do}
         try:
-            return answer_owner_request(request, does, self._folder, self._published)
+            return execute_owner_request(request, does, self._folder, self._published)
         except Exception as error:
             _log.warning(
                 "event=not_taken_now token=%s why=%r", request.token, describe_error(error)

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.acts.array_submission import (
-    ArrayRefused,
-    CampaignEnded,
-    CampaignRefused,
+    EndedCampaignRefusal,
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
     ArraySubmissionResult,
+    ArraySubmissionState,
     CampaignArray,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount, TaskSend
+from gridbridge.model.campaigns.cycle_plan import CampaignTaskSend, TaskCountByExclusions
 from gridbridge.shell.clock import Clock
 
 
@@ -35,8 +35,9 @@ class CampaignArrayCommands(Protocol):
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release their tasks.
 
-        Errors: ArrayRefused if the cluster will never accept an array, CampaignRefused if root will
-        never accept it, AlreadySubmitted if root's ledger has other tasks under its number.
+        Errors: PermanentArrayRefusal if the cluster will never accept an array, RootCampaignRefusal
+        if root will never accept it, ArrayTasksAlreadyInLedger if root's ledger has other tasks
+        under its number.
         """
         ...
 
@@ -56,7 +57,7 @@ class CampaignArrayCommands(Protocol):
         """Close a campaign in root's ledger, so that root submits nothing more of it."""
         ...
 
-    def ledger_arrays(self, campaign: int, /) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
         """Return the arrays that root's ledger lists for a campaign."""
         ...
 
@@ -65,17 +66,22 @@ class CampaignArrayCommands(Protocol):
 HANGS_S = 5.0
 TURN_S = 60.0  # per cycle, person and cluster; as long as the longest call
 # errors that are replies: the call did not hang
-ANSWERS = (AlreadySubmitted, ArrayRefused, CampaignEnded, CampaignRefused)
+ANSWERS = (
+    ArrayTasksAlreadyInLedger,
+    PermanentArrayRefusal,
+    EndedCampaignRefusal,
+    RootCampaignRefusal,
+)
 T = TypeVar("T")
 Pair = tuple[int, str]  # a person and a cluster
 _log = logging.getLogger(__name__)
 
 
-class OwnerCallPostponed(GridbridgeError):
+class OwnerCallPostponement(GridbridgeError):
     """A call was postponed to a later cycle; no command ran."""
 
 
-class OwnerCallPausedAfterHang(OwnerCallPostponed):
+class PauseAfterHungOwnerCall(OwnerCallPostponement):
     """A call was postponed because the owner's last call at this cluster hung."""
 
 
@@ -124,11 +130,13 @@ class OwnerTimeBudget:
     def _require(self, pair: Pair) -> None:
         pause = self._pauses.get(pair)
         if pause and self._clock.steady_s() < pause.until_s:
-            raise OwnerCallPausedAfterHang(
+            raise PauseAfterHungOwnerCall(
                 f"a call as its owner at {pair[1]} took too long, so the others wait"
             )
         if self._taken_s.get(pair, 0.0) >= TURN_S:
-            raise OwnerCallPostponed(f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle")
+            raise OwnerCallPostponement(
+                f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle"
+            )
 
     def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         """Add a call's duration to the budget, and pause an owner whose call hung.
@@ -172,12 +180,12 @@ class CampaignArraySubmitter:
         self._turns = turns
         self.begun: list[TaskAttempt] = []
 
-    def send(self, send: TaskSend) -> None:
+    def send(self, send: CampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all by one call."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(part) for part in _parts(send, most)])
 
-    def _intended(self, part: TaskSend) -> CampaignArray | None:
+    def _intended(self, part: CampaignTaskSend) -> CampaignArray | None:
         now = self._clock.now()
         return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
 
@@ -196,10 +204,10 @@ class CampaignArraySubmitter:
         """
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
-            if array.state is ArrayState.INTENDED:
+            if array.state is ArraySubmissionState.INTENDED:
                 self._campaigns.is_repeated(array)
                 if not self._campaigns.pending(array):
-                    self._campaigns.array_is(array, ArrayState.RELEASED)
+                    self._campaigns.array_is(array, ArraySubmissionState.RELEASED)
                     continue
                 key = array.campaign, array.cluster, array.is_of_copies
                 begun.setdefault(key, []).append(array)
@@ -233,7 +241,7 @@ def _has_failed(sent: Iterable[ArraySubmissionResult]) -> bool:
     return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
 
 
-def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
+def _parts(send: CampaignTaskSend, most: int) -> Iterator[CampaignTaskSend]:
     """Split a batch of tasks into batches of at most `most` tasks."""
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
@@ -242,8 +250,8 @@ def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
 
 
 def _between(
-    kinds: Iterable[ExcludedTaskCount], begin: int, end: int
-) -> Iterator[ExcludedTaskCount]:
+    kinds: Iterable[TaskCountByExclusions], begin: int, end: int
+) -> Iterator[TaskCountByExclusions]:
     """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
     first = 0
     for kind in kinds:

@@ -24,8 +24,8 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
-    ClusterThroughput,
-    StoredForecast,
+    CampaignRunTimesAtCluster,
+    HalfwayForecast,
 )
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
@@ -46,7 +46,7 @@ class _DatedForecast:
 
     at: datetime
     forecast: CampaignForecast
-    services: tuple[ClusterThroughput, ...]
+    services: tuple[CampaignRunTimesAtCluster, ...]
 
 
 class CampaignForecastUpdater:
@@ -116,7 +116,7 @@ class CampaignForecastUpdater:
         )
 
     def _at_each(
-        self, shown: ShownCampaign, services: tuple[ClusterThroughput, ...]
+        self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
     ) -> tuple[ShownCampaignAtCluster, ...]:
         """Return a campaign's counts at each cluster; empty for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
@@ -145,12 +145,12 @@ class CampaignForecastUpdater:
 
     def _services(
         self, campaign: Campaign, elapsed: Elapsed, now: datetime
-    ) -> tuple[ClusterThroughput, ...]:
+    ) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.durations(campaign.number)
         ended = self._predictions.ended_since(campaign.number, now - WINDOW)
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(
-            ClusterThroughput(
+            CampaignRunTimesAtCluster(
                 cluster=name,
                 durations_s=durations.get(name, ()),
                 elapsed_s=elapsed.get((campaign.number, name), ()),
@@ -166,12 +166,14 @@ class CampaignForecastUpdater:
         is_halfway = 2 * campaign.ended >= campaign.tasks
         if campaign.number in self._kept or not (is_halfway and p50_at and p90_at):
             return
-        stored = StoredForecast(campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at)
+        stored = HalfwayForecast(
+            campaign=campaign.number, made_at=now, p50_at=p50_at, p90_at=p90_at
+        )
         self._predictions.keep_forecast(stored)
         self._kept[campaign.number] = stored
 
     def _at(
-        self, number: int, cluster: str, service: ClusterThroughput | None
+        self, number: int, cluster: str, service: CampaignRunTimesAtCluster | None
     ) -> ShownCampaignAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
         waiting = sum(view.waiting for view in views)

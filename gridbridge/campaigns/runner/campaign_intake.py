@@ -15,9 +15,9 @@ from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIn
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import (
     Begin,
+    CampaignOwnerRequestHandler,
     Do,
-    OwnerRequestHandler,
-    answer_owner_request,
+    execute_owner_request,
     ignore_changed_campaigns,
 )
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
@@ -41,7 +41,7 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection, RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
 from gridbridge.model.message import shorten_reason
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.status_report import with_noun
@@ -86,12 +86,12 @@ class CampaignIntake:
         self._kept_parts = AddedTaskPartRows(database, self._campaigns)
         self._events = CampaignEventRows(database)
         self._given = CampaignNumberRegister(folder)
-        self._requests = OwnerRequestHandler(
+        self._requests = CampaignOwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
-        self._does: dict[OwnerVerb, Do] = dict.fromkeys(
-            OwnerRequestHandler.VERBS, self._requests.do
+        self._does: dict[OwnerRequestVerb, Do] = dict.fromkeys(
+            CampaignOwnerRequestHandler.VERBS, self._requests.do
         )
         self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
         self._parts = AddedTasksIntake(database, self._unsettled_part, self._given, folder)
@@ -107,10 +107,10 @@ class CampaignIntake:
 
     def take(self) -> int:
         """Accept new campaign files, and answer owners' requests; return how many of both."""
-        listed = campaign_files.list_inbox_files(self._folder)
+        listed = campaign_files.list_campaign_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
-        for token, new_file in campaign_files.read_new_campaign_files(listed, self._folder):
+        for token, new_file in campaign_files.take_new_campaign_files(listed, self._folder):
             with self._isolated(token):
                 intake_count += self._take(token, new_file)
         return intake_count + self._answer(listed)
@@ -130,12 +130,12 @@ class CampaignIntake:
             self._waiting.add(token)
         except Exception:
             _log.exception("event=not_taken token=%s", token)
-            campaign_files.remove_failed_file(token, self._folder)
+            campaign_files.remove_refused_inbox_file(token, self._folder)
 
     def untaken(self) -> list[str]:
         """Return the names of the inbox files that `take` would process."""
-        return campaign_files.list_pending_files(
-            campaign_files.list_inbox_files(self._folder), self._folder
+        return campaign_files.list_unprocessed_inbox_files(
+            campaign_files.list_campaign_inbox_files(self._folder), self._folder
         )
 
     def _answer(self, listed: list[str]) -> int:
@@ -143,7 +143,9 @@ class CampaignIntake:
         self._requests.begin()
         for request in campaign_files.take_owner_requests(listed, self._folder):
             with self._isolated(request.token):
-                answered += answer_owner_request(request, self._does, self._folder, self._published)
+                answered += execute_owner_request(
+                    request, self._does, self._folder, self._published
+                )
         return answered
 
     def recover(self) -> None:
@@ -213,9 +215,9 @@ class CampaignIntake:
             CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
         )
         self._events.open_once(replace(event, why=why))
-        published_campaign_files.record_changing_campaigns(
+        published_campaign_files.mark_pending_publications(
             {
-                *published_campaign_files.campaigns_with_interrupted_changes(self._published),
+                *published_campaign_files.campaigns_half_published(self._published),
                 campaign,
             },
             self._published,
@@ -308,7 +310,7 @@ class CampaignIntake:
             )
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
         campaign_files.publish_campaign_answer(token, {"refused": message}, self._published)
-        campaign_files.remove_failed_file(token, self._folder)
+        campaign_files.remove_refused_inbox_file(token, self._folder)
 
     def _new(self, new_file: NewCampaignFile) -> Campaign | str:
         return self._too_much(new_file) or self._campaign(new_file)
@@ -316,7 +318,7 @@ class CampaignIntake:
     def _too_much(self, new_file: NewCampaignFile) -> str:
         """Return a refusal if a person has too many or too large campaign files."""
         parts = self._kept_parts.of_person(new_file.uid)
-        held, size = campaign_files.measure_campaign_files(parts, new_file.uid, self._folder)
+        held, size = campaign_files.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""
@@ -370,7 +372,7 @@ class CampaignIntake:
             user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
         )
         try:
-            return rules.explain_unapplied_rules(self._rules(), candidate)
+            return rules.explain_rule_violation(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
 

@@ -8,19 +8,19 @@ from typing import Any
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import JournalEntry, make_journal_entry
+from gridbridge.program.journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "runner"
 
 
 def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
-) -> JournalEntry | None:
+) -> DecisionJournalEntry | None:
     """Return the journal entry of a cycle's decision; None if the cycle does nothing.
 
     The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
     """
-    sentences = rules.describe_cycle_plan(plan)
+    sentences = rules.describe_campaign_cycle_plan(plan)
     campaigns = tuple(
         replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns
     )
@@ -30,6 +30,6 @@ def campaign_cycle_journal_entry(
 
 def replay_campaign_cycle(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
-    return rules.describe_cycle_plan(
+    return rules.describe_campaign_cycle_plan(
         rules.plan_campaign_cycle(decode_model_value(row["seen"], CampaignCycleSituation))
     )

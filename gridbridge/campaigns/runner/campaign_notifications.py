@@ -16,7 +16,11 @@ from gridbridge.decisions.campaigns import notification_rules as rules
 from gridbridge.decisions.campaigns.notification_rules import is_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    OwnerRequestReply,
+    OwnerRequestVerb,
+)
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     CampaignNotification,
@@ -37,7 +41,11 @@ ONE = 0  # the number of the subscription in an answer
 class SubscriptionRequestHandler:
     """Executes requests about a person's own notification subscriptions."""
 
-    VERBS = (OwnerVerb.SUBSCRIBE, OwnerVerb.UNSUBSCRIBE, OwnerVerb.SUBSCRIPTIONS)
+    VERBS = (
+        OwnerRequestVerb.SUBSCRIBE,
+        OwnerRequestVerb.UNSUBSCRIBE,
+        OwnerRequestVerb.SUBSCRIPTIONS,
+    )
 
     def __init__(
         self, database: StateFile, clock: Clock, policy: NotificationsSection, folder: str
@@ -47,41 +55,43 @@ class SubscriptionRequestHandler:
         self._policy = policy
         self._folder = folder
 
-    def do(self, request: OwnerRequest) -> Mapping[str, object]:
+    def do(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
         """Execute a request and return its answer; repeating a request is safe."""
-        if request.verb is OwnerVerb.SUBSCRIPTIONS:
+        if request.verb is OwnerRequestVerb.SUBSCRIPTIONS:
             subscriptions = self._subscriptions.of(request.uid)
             return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
         subscription = self._checked(request)
-        if isinstance(subscription, OwnerReply):
+        if isinstance(subscription, OwnerRequestReply):
             return {str(ONE): subscription}
-        act = self._subscribe if request.verb is OwnerVerb.SUBSCRIBE else self._unsubscribe
+        act = self._subscribe if request.verb is OwnerRequestVerb.SUBSCRIBE else self._unsubscribe
         return {str(ONE): act(subscription)}
 
-    def _subscribe(self, subscription: NotificationSubscription) -> OwnerReply:
+    def _subscribe(self, subscription: NotificationSubscription) -> OwnerRequestReply:
         if not is_channel_configured(subscription.way, self._policy):
-            return OwnerReply.NO_WAY
+            return OwnerRequestReply.NO_WAY
         existing = self._subscriptions.of(subscription.uid)
         is_new = all(
             (earlier.way, earlier.identity) != (subscription.way, subscription.identity)
             for earlier in existing
         )
         if is_new and len(existing) >= MOST:
-            return OwnerReply.TOO_MANY
+            return OwnerRequestReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
-            campaign_files.keep_subscription_file(subscription.token, self._folder)
+            campaign_files.keep_subscription_for_root(subscription.token, self._folder)
         if before and before.token != subscription.token:
-            campaign_files.remove_subscription_file(before.token, self._folder)
-        return OwnerReply.DONE
+            campaign_files.remove_kept_subscription(before.token, self._folder)
+        return OwnerRequestReply.DONE
 
-    def _unsubscribe(self, subscription: NotificationSubscription) -> OwnerReply:
+    def _unsubscribe(self, subscription: NotificationSubscription) -> OwnerRequestReply:
         before = self._subscriptions.remove(subscription)
         if before:
-            campaign_files.remove_subscription_file(before.token, self._folder)
-        return OwnerReply.DONE if before else OwnerReply.UNKNOWN
+            campaign_files.remove_kept_subscription(before.token, self._folder)
+        return OwnerRequestReply.DONE if before else OwnerRequestReply.UNKNOWN
 
-    def _checked(self, request: OwnerRequest) -> NotificationSubscription | OwnerReply:
+    def _checked(
+        self, request: CampaignOwnerRequest
+    ) -> NotificationSubscription | OwnerRequestReply:
         """Return the requested subscription, or the refusal of an invalid request.
 
         The request is untrusted: any program may have written it.
@@ -89,11 +99,11 @@ class SubscriptionRequestHandler:
         try:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
-            return OwnerReply.WRONG
+            return OwnerRequestReply.WRONG
         # which nothing runs as
         is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
-            return OwnerReply.WRONG
+            return OwnerRequestReply.WRONG
         now = self._clock.now()
         return NotificationSubscription(
             uid=request.uid,
@@ -233,7 +243,7 @@ class CampaignNotifier:
             )
             self._subscriptions.note(_delivered(message, self._policy))
             return
-        later = now + rules.notification_pause(subscription.tries + 1, self._policy)
+        later = now + rules.pause_before_next_notification(subscription.tries + 1, self._policy)
         self._subscriptions.note(replace(subscription, tries=subscription.tries + 1, next_at=later))
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
@@ -257,7 +267,7 @@ def _delivered(
     message: CampaignNotification, policy: NotificationsSection
 ) -> NotificationSubscription:
     """Return a subscription as it is after its notification was delivered or given up."""
-    later = message.until + rules.notification_pause(0, policy)
+    later = message.until + rules.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 
 

@@ -15,13 +15,13 @@ from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
-from gridbridge.program.service_process import ReloadingProgram
+from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.work.owner_threads import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.account import become_account
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
@@ -78,20 +78,18 @@ def _run(
     name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool
 ) -> None:
     make = load()
-    signals, clock = ProcessSignals(), Clock()
+    signals, clock = StopAndReloadSignals(), Clock()
     configuration = ReloadableConfiguration(clock)
     policy = configuration.policy
     if not policy.is_personal:
         become_account(policy.site.service_account)
-    root_helpers.choose_as_user_caller(policy)
+    root_helpers.choose_sudo_or_personal_call(policy)
     service_process.start_service_log(policy)
     if not is_dry:
         cycle.take_program_lock(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
-        lasting = ReloadingProgram(
-            daemon, configuration, lambda new: make(new, clock, is_dry=False)
-        )
+        lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False))
         run_cycles_until_signal(lasting, signals, PollerWatchdog(lock), clock)
         return
     run_one_cycle(daemon, is_dry=is_dry)
@@ -105,7 +103,10 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 
 
 def run_cycles_until_signal(
-    daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: PollerWatchdog, clock: Clock
+    daemon: CycleDaemon[Any, Any],
+    signals: StopAndReloadSignals,
+    life_sign: PollerWatchdog,
+    clock: Clock,
 ) -> None:
     """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
 

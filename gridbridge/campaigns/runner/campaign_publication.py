@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.cluster_task_counts import cluster_capacities as room_of
+from gridbridge.campaigns.runner.cluster_task_counts import campaign_capacity_by_cluster as room_of
 from gridbridge.campaigns.store import (
     published_campaign_files,
 )
@@ -15,8 +15,13 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -26,17 +31,17 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCyc
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
     ShownCampaigns,
-    ShownGrid,
-    ShownGridCluster,
 )
 from gridbridge.model.campaigns.published_tasks import (
     PublishedTask,
-    TaskEndTimes,
+    TaskEndCounts,
     count_ended_task,
-    sum_task_ends,
+    sum_task_end_counts,
 )
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -111,7 +116,7 @@ class CampaignPublisher:
         for_besteffort = {
             name: room.free(is_besteffort=True) for name, room in situation.room.items()
         }
-        cycle = ShownSendReasons(
+        cycle = ShownTaskSendReasons(
             at=now,
             free_slots=free,
             besteffort_slots=for_besteffort,
@@ -127,11 +132,11 @@ class CampaignPublisher:
         published again, as are those of campaigns whose published files were removed.
         """
         self._killed |= (
-            published_campaign_files.campaigns_with_interrupted_changes(self._folder) - self._begun
+            published_campaign_files.campaigns_half_published(self._folder) - self._begun
         )
         self._killed |= self._removed()
         self._begun |= {*campaigns}
-        published_campaign_files.record_changing_campaigns(self._begun | self._killed, self._folder)
+        published_campaign_files.mark_pending_publications(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
         """Return the campaigns with submitted tasks whose published files are missing."""
@@ -154,17 +159,17 @@ class CampaignPublisher:
         self._killed.clear()
         self._begun.clear()
         self._show_touched(other_attempts, are_asked=are_asked)
-        published_campaign_files.clear_changing_campaigns(self._folder)
+        published_campaign_files.clear_pending_publications(self._folder)
 
     def _show_touched(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
-            if is_prologue_task(attempt.task):
+            if is_prologue_or_epilogue_task(attempt.task):
                 continue
             of_part = touched[attempt.campaign, attempt.task // A_FILE]
-            of_part.update(() if attempt.outcome is TaskOutcome.COPY else (attempt.task,))
-        ends: dict[int, list[TaskEndTimes]] = defaultdict(list)
+            of_part.update(() if attempt.outcome is TaskAttemptOutcome.COPY else (attempt.task,))
+        ends: dict[int, list[TaskEndCounts]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
             state = self._state(campaign)
@@ -175,8 +180,8 @@ class CampaignPublisher:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
-            published_campaign_files.append_published_task_ends(
-                campaign, sum_task_ends(task_ends, now), self._folder
+            published_campaign_files.append_published_end_counts(
+                campaign, sum_task_end_counts(task_ends, now), self._folder
             )
 
     def _show_whole(self, campaign: int) -> None:
@@ -189,8 +194,8 @@ class CampaignPublisher:
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
             ends = (count_ended_task(task, now, state) for task in shown if task.has_ended)
-            counted = sum_task_ends((*counted, *ends), now)
-        published_campaign_files.append_published_task_ends(campaign, counted, self._folder)
+            counted = sum_task_end_counts((*counted, *ends), now)
+        published_campaign_files.append_published_end_counts(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
         stored_campaign = self._campaigns.find(campaign)
@@ -221,7 +226,7 @@ def _counted(
     return counts
 
 
-def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
+def _failed(task: PublishedTask, at: datetime) -> TaskEndCounts:
     """Return the counters of a failed task that will be retried."""
     return replace(count_ended_task(task, at), failed=1)
 
@@ -249,7 +254,7 @@ NOBODY: Mapping[str, ClusterSnapshot] = {}
 CLOSED_SHOWN = timedelta(days=7)
 
 
-class CampaignEventPublisher:
+class EventAndCapacityPublisher:
     """Publishes campaign events and the capacities of the clusters."""
 
     def __init__(
@@ -275,14 +280,14 @@ class CampaignEventPublisher:
         other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY,
     ) -> None:
         """Publish cluster capacities, for unqueried clusters from other programs' snapshots."""
-        grid = ShownGrid(
+        grid = ShownCampaignClusters(
             at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
         )
         published_campaign_files.publish_campaign_value(grid, self._folder)
 
     def _clusters(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
-    ) -> Iterator[ShownGridCluster]:
+    ) -> Iterator[ShownCampaignCluster]:
         rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
         moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}
         moments |= dict.fromkeys(situation.room, situation.at)
@@ -295,7 +300,7 @@ class CampaignEventPublisher:
                 view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1)
                 for view in views
             )
-            yield ShownGridCluster(
+            yield ShownCampaignCluster(
                 name=name,
                 kind=cluster.kind,
                 answered_at=moments.get(name),

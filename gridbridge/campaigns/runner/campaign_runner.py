@@ -9,22 +9,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.batch.clusters import keep_ssh_connections
+from gridbridge.batch.clusters import keep_ssh_connections_open
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.runner.campaign_publication import (
-    CampaignEventPublisher,
     CampaignPublisher,
+    EventAndCapacityPublisher,
 )
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageAccounting
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows, CampaignUsageRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.watch import last_answers
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -60,27 +60,27 @@ def require_unchanged_site_name(
     if before and campaigns.open_arrays():
         raise ConfigError((OTHER.format(CONFIG, name, before),))
     if not is_dry:
-        files.replace_file(path, name.encode())
+        files.replace_file_atomically(path, name.encode())
 
 
 def _saved_name(path: str) -> str:
     """Return the stored site name; empty if none is stored."""
     try:
-        return files.read_safe_file(path, MAX_BYTES)[0].decode("ascii", "replace")
+        return files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):
         return ""
 
 
-class CampaignRunner:
+class CampaignRunnerCycle:
     """One scheduling cycle over all campaigns: take in, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the state file, read-only in a dry run.
 
-        Raises StateError if the file cannot be opened, and ConfigError if the site was renamed
-        while arrays are unfinished.
+        Raises StateError if the file cannot be opened, and ConfigError if the site was
+        renamed while arrays are unfinished.
         """
-        keep_ssh_connections(policy)
+        keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_drains_folder()
         self._policy = policy
@@ -97,13 +97,13 @@ class CampaignRunner:
         self._shares = CampaignUsageAccounting(
             policy, campaigns, CampaignUsageRows(self.database), clock
         )
-        marks = CancellationMarkRows(self.database)
+        marks = TaskDeletionMarkRows(self.database)
         self._updator = CampaignSituationGatherer(
             policy, self.database, predictions, marks, clock, is_dry=is_dry
         )
-        observations, most = CycleStatisticsRecorder(self.database), policy.runner.max_tasks
+        observations, most = CampaignStatisticsRecorder(self.database), policy.runner.max_tasks
         self._campaigns = campaigns
-        self._actions = CyclePlanExecutor(
+        self._actions = CampaignPlanExecutor(
             self.database,
             observations,
             clock,
@@ -120,7 +120,7 @@ class CampaignRunner:
             limits=policy.runner,
             begin=self._publication.begin,
         )
-        self._showing = CampaignEventPublisher(policy, self.database, clock)
+        self._showing = EventAndCapacityPublisher(policy, self.database, clock)
         if not is_dry:
             self._intake.recover()
         self._sweeps_at_s = 0.0
@@ -153,7 +153,7 @@ class CampaignRunner:
 
     def entry(
         self, situation: CampaignCycleSituation, plan: CampaignCyclePlan
-    ) -> JournalEntry | None:
+    ) -> DecisionJournalEntry | None:
         """Return the journal entry of the cycle; None if the cycle does nothing."""
         return campaign_journal.campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
@@ -184,7 +184,7 @@ class CampaignRunner:
     def _delete_for_nobody(self, array: CampaignArray) -> int:
         """Delete an array whose owner's account no longer exists."""
         campaign = self._campaigns.find(array.campaign)
-        return array_submission.delete_for_nobody(
+        return array_submission.delete_array_without_owner(
             self._policy, campaign.owner if campaign else "", array
         )
 
@@ -223,7 +223,7 @@ class CampaignRunnerDaemon:
         self._policy = policy
         self._clock = clock
         self._is_dry = is_dry
-        self.runner = CampaignRunner(policy, clock, is_dry=is_dry)
+        self.runner = CampaignRunnerCycle(policy, clock, is_dry=is_dry)
 
     @property
     def pause_s(self) -> float:
@@ -231,7 +231,7 @@ class CampaignRunnerDaemon:
         return self._policy.runner.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[CampaignRunner]:
+    def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
         """Empty the inbox, then give the runner for one cycle."""
         if not self._is_dry:
             empty_campaign_inbox(self.runner.take_in, self.runner.untaken, self._clock)
@@ -254,7 +254,7 @@ class CampaignRunnerDaemon:
 
     def recover(self) -> None:
         """Start again from the state file after a failed cycle."""
-        self.runner = CampaignRunner(self._policy, self._clock)
+        self.runner = CampaignRunnerCycle(self._policy, self._clock)
 
     def release(self) -> None:
         """Wait for notifications under way, and close the state file."""

@@ -18,27 +18,27 @@ from gridbridge.campaigns.runner.cluster_queries import (
 )
 from gridbridge.campaigns.runner.cluster_task_counts import (
     arrays_with_all_tasks_waiting,
-    cluster_capacities,
+    campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
-    count_tasks_by_cluster,
+    count_listed_tasks_by_cluster,
     elapsed_seconds_of_running_tasks,
     listed_task_indices,
     running_task_indices,
 )
-from gridbridge.campaigns.runner.ledger_reconciliation import OutdatedCampaignDetector
+from gridbridge.campaigns.runner.ledger_reconciliation import LedgerStateMismatchDetector
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.runner.straggler_tails import (
-    StragglerTailFinder,
-    positions_of_extra_attempts,
+    CampaignStragglerFinder,
+    positions_of_nonlast_attempts,
 )
-from gridbridge.campaigns.runner.submission_results import shorten_error_message
+from gridbridge.campaigns.runner.submission_results import one_line_error_message
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import (
-    CancellationMarkRows,
     Marked,
     MissingTaskRows,
+    TaskDeletionMarkRows,
 )
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
@@ -51,17 +51,17 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     select_attempts_with_conflicting_ends,
     select_future_ends,
 )
-from gridbridge.decisions.campaigns.campaign_event_rules import select_written_off_clusters
+from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cancellation import REASONS_OF_WAITING
@@ -126,11 +126,11 @@ class CampaignSituationGatherer:
         policy: Policy,
         database: StateFile,
         predictions: CampaignStatisticsRows,
-        marks: CancellationMarkRows,
+        marks: TaskDeletionMarkRows,
         clock: Clock,
         *,
         is_dry: bool = False,
-        ledger_arrays: Callable[[int], tuple[LedgerArray, ...]] = at_clusters.ledger_arrays,
+        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = at_clusters.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
         """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""
@@ -139,15 +139,15 @@ class CampaignSituationGatherer:
         self._campaigns = CampaignRows(database)
         self._tries = CampaignAttemptRows(database, self._campaigns)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
-        self._tails = StragglerTailFinder(self._campaigns, policy.finalize)
+        self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
         self._events = CampaignEventRows(database)
         self._limits = ArrayLimitCache(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
         self._missing = MissingAttemptTracker(MissingTaskRows(database), clock, ran, is_dry=is_dry)
-        self._restored = OutdatedCampaignDetector(self._campaigns, ledger_arrays)
-        self._disputed: list[AttemptOutcome] = []  # in the last cycle
+        self._restored = LedgerStateMismatchDetector(self._campaigns, ledger_arrays)
+        self._disputed: list[AttemptOutcomeAtCluster] = []  # in the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
         self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
         self._fast: set[tuple[str, str]] = set()  # cluster and host with a fast clock
@@ -169,16 +169,16 @@ class CampaignSituationGatherer:
         by_task = group_attempts_by_task(rivals)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
-        extra = positions_of_extra_attempts(rivals)
+        extra = positions_of_nonlast_attempts(rivals)
         self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
-        lost = _at_clusters(arrays, select_written_off_clusters(events, dropped))
+        lost = _at_clusters(arrays, select_clusters_declared_lost(events, dropped))
         marks = self._marks.all()
         judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
         attempts, over = self._ended(released, answers, judge)
         self._missing.keep(arrays)
         attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
-        ended = tuple(attempt for attempt in attempts if not is_prologue_task(attempt.task))
+        ended = tuple(_of_ordinary_tasks(attempts))
         return CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
@@ -208,7 +208,7 @@ class CampaignSituationGatherer:
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
-            stepped=tuple(attempt for attempt in attempts if is_prologue_task(attempt.task)),
+            stepped=tuple(_of_prologues(attempts)),
             idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
             behind=self._restored.behind_campaigns(campaigns, events),
@@ -218,7 +218,7 @@ class CampaignSituationGatherer:
         self, arrays: Iterable[CampaignArray], answers: Mapping[str, ClusterSnapshot]
     ) -> tuple[ListedTaskCounts, ...]:
         sections = self._policy.campaigns
-        return count_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
+        return count_listed_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
@@ -229,10 +229,10 @@ class CampaignSituationGatherer:
             clusters_accepting_campaign_tasks(campaigns, waiting),
         )
         limits = self._limits.of(open_clusters & self.answers.keys())
-        return cluster_capacities(
+        return campaign_capacity_by_cluster(
             self._policy,
             self.answers,
-            site_programs.query_stress_factors(scripts),
+            site_programs.run_cluster_stress_scripts(scripts),
             limits,
             drains.list_drained_clusters(),
         )
@@ -409,13 +409,13 @@ class CampaignSituationGatherer:
         for array in arrays:
             of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
             yield from close_attempts_without_end(
-                self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array
+                self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
         """Log tasks with contradictory records once: one record may be forged."""
         for attempt in attempts:
-            self._disputed.append(AttemptOutcome.of(attempt, cluster))
+            self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
                 self._told.add(key)
                 name = f"{attempt.campaign}.{attempt.array}"
@@ -432,7 +432,15 @@ class CampaignSituationGatherer:
 
 
 def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
-    return {cluster: shorten_error_message(error) for cluster, error in errors.items()}
+    return {cluster: one_line_error_message(error) for cluster, error in errors.items()}
+
+
+def _of_ordinary_tasks(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
+    return [attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task)]
+
+
+def _of_prologues(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
+    return [attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)]
 
 
 def _numbers(campaigns: Iterable[Campaign]) -> list[int]:
@@ -471,5 +479,5 @@ def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[in
 
 def _released(arrays: Iterable[CampaignArray], answers: Container[str]) -> list[CampaignArray]:
     """Return the released arrays at clusters that answered."""
-    is_released = ArrayState.RELEASED
+    is_released = ArraySubmissionState.RELEASED
     return [array for array in arrays if array.state is is_released and array.cluster in answers]

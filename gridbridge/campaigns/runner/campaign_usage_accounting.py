@@ -6,7 +6,7 @@ from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignUsageRows
-from gridbridge.decisions.campaigns.fairshare import add_task_usage, decay_usage
+from gridbridge.decisions.campaigns.fairshare import add_ended_tasks_to_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import (
@@ -74,7 +74,7 @@ class CampaignUsageAccounting:
         for (campaign, cluster), ended in _by_cluster(plan.ended, situation.arrays):
             old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
             slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
-            changed.append(add_task_usage(old, ended, slots))
+            changed.append(add_ended_tasks_to_usage(old, ended, slots))
         self._usage.keep(changed)
         current = before | {(usage.campaign, usage.cluster): usage for usage in changed}
         self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)

@@ -7,16 +7,16 @@ from itertools import groupby
 from typing import TypeVar
 
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.batch.optional_abilities import ArrayEndReader
-from gridbridge.campaigns.acts.array_submission import array_job_name, exclude_foreign_jobs
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.optional_abilities import CampaignArrayEndReader
+from gridbridge.campaigns.acts.array_submission import array_job_name, drop_foreign_array_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.snapshot import ClusterSnapshot, SentJob
+from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
@@ -26,7 +26,7 @@ from gridbridge.program.watch.cluster_observer import (
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
-from gridbridge.state.database.snapshots import LastClusterQuery
+from gridbridge.state.database.snapshots import LastClusterQueryResult
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class ClusterSnapshotFetcher:
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
         answers = ((name, shared_answers[name].snapshot) for name in names)
         return {
-            name: exclude_foreign_jobs(self._policy, snapshot, submitted)
+            name: drop_foreign_array_jobs(self._policy, snapshot, submitted)
             for name, snapshot in answers
             if snapshot
         }
@@ -95,7 +95,7 @@ class ClusterSnapshotFetcher:
         }
 
     def _recent_answer(
-        self, name: str, sent: SentJob, limit_s: float
+        self, name: str, sent: CampaignJobsAtCluster, limit_s: float
     ) -> SharedClusterSnapshot | None:
         if not limit_s:
             return None
@@ -103,10 +103,10 @@ class ClusterSnapshotFetcher:
 
     def _location(self, name: str) -> str:
         return identify_cluster_query(
-            reach_cluster(self._policy, name), self._policy.queues_at(name)
+            configured_cluster_address(self._policy, name), self._policy.queues_at(name)
         )
 
-    def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedClusterSnapshot]:
+    def _ask(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
         """Query clusters in parallel, and share their snapshots with other programs."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(
@@ -118,9 +118,9 @@ class ClusterSnapshotFetcher:
         return {name: answer for name, (answer, _) in answers.items()}
 
     def _ask_cluster(
-        self, name: str, sent: SentJob
-    ) -> tuple[SharedClusterSnapshot, LastClusterQuery]:
-        where, queues = reach_cluster(self._policy, name), self._policy.queues_at(name)
+        self, name: str, sent: CampaignJobsAtCluster
+    ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
+        where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
         answer = _query_cluster(where, name, sent, queues)
         location, now = identify_cluster_query(where, queues), self._clock.now()
         return answer, query_result_to_share(
@@ -129,7 +129,7 @@ class ClusterSnapshotFetcher:
 
 
 def _query_cluster(
-    where: Away, name: str, sent: SentJob, queues: tuple[str, ...]
+    where: Away, name: str, sent: CampaignJobsAtCluster, queues: tuple[str, ...]
 ) -> SharedClusterSnapshot:
     try:
         snapshot, _ = status_adapter(where).query_cluster_snapshot(
@@ -184,7 +184,7 @@ def query_live_task_indices(
 ) -> dict[CampaignArray, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
-    While a cluster does not answer, all tasks count as alive (ArrayEndReader).
+    While a cluster does not answer, all tasks count as alive (CampaignArrayEndReader).
     """
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
@@ -218,9 +218,9 @@ def _of_each_cluster(
         }
 
 
-def _system_of(policy: Policy, array: CampaignArray) -> tuple[ArrayEndReader[Away], Away]:
+def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
     """Return the adapter that reports an array's ends, and its cluster's address."""
-    where = reach_cluster(policy, array.cluster)
+    where = configured_cluster_address(policy, array.cluster)
     system = adapter_of_cluster(where).array_ends
     assert system  # campaigns use only such clusters
     return system, where
@@ -254,7 +254,7 @@ class ArrayLimitCache:
 
     def _ask(self, name: str) -> bool:
         """Query one cluster's limits; False if the query failed."""
-        where = reach_cluster(self._policy, name)
+        where = configured_cluster_address(self._policy, name)
         system = adapter_of_cluster(where).array_ends
         if not system:
             return True

@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 
 USUAL = ClusterCampaignsSection()
 NOT_SAID: Mapping[str, ClusterCampaignsSection] = {}
@@ -33,7 +33,7 @@ def clusters_accepting_campaign_tasks(
     return frozenset(name for clusters in going for name in clusters)
 
 
-def cluster_capacities(
+def campaign_capacity_by_cluster(
     policy: Policy,
     answers: Answers,
     stress: Mapping[str, float],
@@ -97,14 +97,14 @@ def arrays_with_all_tasks_waiting(
     )
 
 
-def _indices(array: CampaignArray, rows: Iterable[JobStatus]) -> frozenset[int]:
+def _indices(array: CampaignArray, rows: Iterable[JobListRow]) -> frozenset[int]:
     whole = range(1, array.size + 1)
     return frozenset(
         index for row in rows for indices in row.tasks or (whole,) for index in indices
     )
 
 
-def count_tasks_by_cluster(
+def count_listed_tasks_by_cluster(
     arrays: Iterable[CampaignArray],
     answers: Answers,
     now: datetime,
@@ -165,5 +165,5 @@ def _count(
     )
 
 
-def _tasks(rows: Iterable[JobStatus]) -> int:
+def _tasks(rows: Iterable[JobListRow]) -> int:
     return sum(row.task_count for row in rows)

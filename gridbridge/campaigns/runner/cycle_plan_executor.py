@@ -9,7 +9,7 @@ from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
     CampaignArraySubmitter,
-    OwnerCallPostponed,
+    OwnerCallPostponement,
     OwnerTimeBudget,
 )
 from gridbridge.campaigns.runner.ledger_reconciliation import EndedCampaignLedgerCloser
@@ -18,16 +18,24 @@ from gridbridge.campaigns.runner.submission_results import (
     SubmitFailureEventRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
+from gridbridge.campaigns.runner.task_end_recorder import (
+    CampaignStatisticsRecorder,
+    CampaignTaskEndRecorder,
+)
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.competing_attempts import is_array_unwanted_before_release
-from gridbridge.errors import GridbridgeError, OwnerUnknown
+from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_array_unwanted
+from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.campaigns.attempt_numbers import MAX_ARRAY_TASKS
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
@@ -45,13 +53,13 @@ class _OfCampaign(Protocol):
 Row = TypeVar("Row", bound=_OfCampaign)
 
 
-class CyclePlanExecutor:
+class CampaignPlanExecutor:
     """Carries out a cycle's plan in the state file and at the clusters."""
 
     def __init__(
         self,
         database: StateFile,
-        observations: CycleStatisticsRecorder,
+        observations: CampaignStatisticsRecorder,
         clock: Clock,
         failures: FailuresSection,
         acts: CampaignArrayCommands = array_submission,
@@ -68,7 +76,7 @@ class CyclePlanExecutor:
         self._acts = acts
         self._ownerless = ownerless  # deletes arrays whose owner's account is gone
         self._turns = turns = OwnerTimeBudget(campaigns, clock, failures)
-        self._noting = noting = TaskEndRecorder(database, observations, clock)
+        self._noting = noting = CampaignTaskEndRecorder(database, observations, clock)
         self._answers = answers = SubmissionResultRecorder(
             database, acts, clock, failures, noting, troubles
         )
@@ -76,7 +84,7 @@ class CyclePlanExecutor:
             campaigns, acts, clock, answers.settle, most, turns
         )
         self._ends = EndedCampaignLedgerCloser(campaigns, acts)
-        self._marks = CancellationMarkRows(database)
+        self._marks = TaskDeletionMarkRows(database)
 
     def touched(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts that were submitted or ended since the last call."""
@@ -99,7 +107,7 @@ class CyclePlanExecutor:
             self._mark_unneeded(array)
         for array in plan.unsent:
             self._mark_unneeded(array)  # the mark explains its end, if its cluster had accepted it
-            self._delete(array, TaskOutcome.MOVED)
+            self._delete(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
             self._end(lost)
         self._submissions.resume(plan.resumed)
@@ -144,17 +152,19 @@ class CyclePlanExecutor:
 
     def _end(self, lost: SupersededAttempts) -> None:
         """Delete attempts whose tasks have succeeded; failed deletions are retried next cycle."""
-        if is_array_unwanted_before_release(lost):
+        if is_unreleased_array_unwanted(lost):
             self._delete(lost.array)
             return
         try:
             self._turns.take(lost.array, lambda: self._acts.delete_places(lost.array, lost.places))
-        except OwnerCallPostponed:
+        except OwnerCallPostponement:
             pass  # the next cycle plans the deletion again
         except GridbridgeError as error:
             log_array_failure("event=not_ended", lost.array, error)
 
-    def _delete(self, array: CampaignArray, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
+    def _delete(
+        self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED
+    ) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
         No cluster reports ends of such tasks. Root may have submitted an array that the state file
@@ -163,12 +173,12 @@ class CyclePlanExecutor:
         try:
             leave = partial(self._leave_nothing, array)
             job_id = self._turns.take(array, leave, lambda deleted_id: deleted_id is None)
-        except OwnerCallPostponed:
+        except OwnerCallPostponement:
             return  # a later cycle deletes the array
-        if job_id is None or array.state is ArrayState.RELEASED:
+        if job_id is None or array.state is ArraySubmissionState.RELEASED:
             return
         if job_id:
-            self._campaigns.array_is(array, ArrayState.RELEASED, job_id)
+            self._campaigns.array_is(array, ArraySubmissionState.RELEASED, job_id)
         else:
             self._noting.close(array, unsent)
 
@@ -189,7 +199,7 @@ class CyclePlanExecutor:
     def _delete_there(self, array: CampaignArray) -> int:
         try:
             return self._acts.delete(array)
-        except OwnerUnknown:
+        except OwnerAccountGone:
             if self._ownerless is None:
                 raise
             return self._ownerless(array)

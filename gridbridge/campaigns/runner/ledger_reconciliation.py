@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import has_unknown_ledger_array
-from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, LedgerArray
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, RootLedgerArray
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 
 AT_ONCE = 20  # campaigns in one cycle: each needs a call to root's helper
@@ -34,7 +34,7 @@ class EndedCampaignLedgerCloser:
         for campaign in campaigns:
             try:
                 self._acts.end(campaign)
-            except LedgerUnreadable:
+            except RootLedgerUnreadable:
                 pass  # without a ledger root submits nothing
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
@@ -45,11 +45,11 @@ class EndedCampaignLedgerCloser:
         self._last = campaigns[-1] if len(campaigns) == AT_ONCE else 0
 
 
-class OutdatedCampaignDetector:
+class LedgerStateMismatchDetector:
     """Compares root's ledger with the state file, once per campaign and cycle."""
 
     def __init__(
-        self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[LedgerArray, ...]]
+        self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]
     ) -> None:
         """Keep the function that reads root's ledger of a campaign."""
         self._campaigns = campaigns
@@ -91,7 +91,7 @@ class OutdatedCampaignDetector:
     def _must_wait(self, campaign: int) -> bool:
         try:
             ledger_arrays = self._ledger_arrays(campaign)
-        except LedgerUnreadable:
+        except RootLedgerUnreadable:
             return False
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))

@@ -85,7 +85,7 @@ class MissingAttemptTracker:
         raw = json.dumps(ran).encode()
         try:
             if raw != self._saved_ran:
-                files.replace_file(self._path, raw)
+                files.replace_file_atomically(self._path, raw)
                 self._saved_ran = raw
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
@@ -146,7 +146,7 @@ def _position(attempt: TaskAttempt) -> Place:
 def _read(path: str) -> dict[Key, Set[int]]:
     """Load the indices of arrays that had started when an earlier run saw them."""
     try:
-        ran = json.loads(files.read_safe_file(path, MAX_BYTES)[0])
+        ran = json.loads(files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         return {_array(of): _indices(str(indices)) for of, indices in ran.items()}
     except (OSError, StateError, ParseError, ValueError, AttributeError):
         return {}

@@ -12,14 +12,17 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
+from gridbridge.campaigns.runner.task_end_recorder import (
+    CampaignStatisticsRecorder,
+    CampaignTaskEndRecorder,
+)
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
 from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
 from gridbridge.errors import GridbridgeError
@@ -27,8 +30,8 @@ from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -36,23 +39,27 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    OwnerRequestReply,
+    OwnerRequestVerb,
+)
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 AS_IT_IS = {
-    CampaignState.IN_TREATMENT: OwnerReply.NOT_PAUSED,
-    CampaignState.PAUSED: OwnerReply.PAUSED,
-    CampaignState.TERMINATED: OwnerReply.TERMINATED,
-    CampaignState.CANCELLED: OwnerReply.CANCELLED,
+    CampaignState.IN_TREATMENT: OwnerRequestReply.NOT_PAUSED,
+    CampaignState.PAUSED: OwnerRequestReply.PAUSED,
+    CampaignState.TERMINATED: OwnerRequestReply.TERMINATED,
+    CampaignState.CANCELLED: OwnerRequestReply.CANCELLED,
 }
 NEXT = {
-    (CampaignState.IN_TREATMENT, OwnerVerb.PAUSE): CampaignState.PAUSED,
-    (CampaignState.PAUSED, OwnerVerb.RESUME): CampaignState.IN_TREATMENT,
+    (CampaignState.IN_TREATMENT, OwnerRequestVerb.PAUSE): CampaignState.PAUSED,
+    (CampaignState.PAUSED, OwnerRequestVerb.RESUME): CampaignState.IN_TREATMENT,
 }
-OF_EVENTS = (OwnerVerb.FIX, OwnerVerb.RESUBMIT)
+OF_EVENTS = (OwnerRequestVerb.FIX, OwnerRequestVerb.RESUBMIT)
 TRUSTING = {
     CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     CampaignEventCode.SINK: {"is_trusted": True},
@@ -68,19 +75,21 @@ AGAIN_S = 10.0  # time for retries per cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
-Act = Callable[[OwnerRequest, int], OwnerReply]  # executes a request for one campaign or event
+Act = Callable[
+    [CampaignOwnerRequest, int], OwnerRequestReply
+]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # gets the campaigns whose tasks will change
 Do = Callable[
-    [OwnerRequest], Mapping[int, OwnerReply] | Mapping[str, object]
+    [CampaignOwnerRequest], Mapping[int, OwnerRequestReply] | Mapping[str, object]
 ]  # executes a whole request and returns the answer
 
 
-class OwnerRequestUnfinished(GridbridgeError):
+class PartlyDoneOwnerRequest(GridbridgeError):
     """A request is partly done; the next cycle continues with it."""
 
 
-def answer_owner_request(
-    request: OwnerRequest, does: Mapping[OwnerVerb, Do], folder: str, published: str
+def execute_owner_request(
+    request: CampaignOwnerRequest, does: Mapping[OwnerRequestVerb, Do], folder: str, published: str
 ) -> bool:
     """Execute a request by its verb and publish the answer.
 
@@ -91,7 +100,7 @@ def answer_owner_request(
         return False
     try:
         reply = does[request.verb](request)
-    except OwnerRequestUnfinished:
+    except PartlyDoneOwnerRequest:
         return False
     campaign_files.publish_campaign_answer(request.token, reply, published)
     campaign_files.remove_answered_request(request.token, folder)
@@ -102,17 +111,17 @@ def ignore_changed_campaigns(_: Iterable[int]) -> None:
     """Ignore which campaigns' tasks will change."""
 
 
-class OwnerRequestHandler:
+class CampaignOwnerRequestHandler:
     """Executes owners' requests about campaigns, tasks and events."""
 
     VERBS = (
         *(
-            OwnerVerb.CANCEL,
-            OwnerVerb.CANCEL_TASK,
-            OwnerVerb.ABANDON,
-            OwnerVerb.PAUSE,
-            OwnerVerb.RESUME,
-            OwnerVerb.PURGE,
+            OwnerRequestVerb.CANCEL,
+            OwnerRequestVerb.CANCEL_TASK,
+            OwnerRequestVerb.ABANDON,
+            OwnerRequestVerb.PAUSE,
+            OwnerRequestVerb.RESUME,
+            OwnerRequestVerb.PURGE,
         ),
         *OF_EVENTS,
     )
@@ -123,7 +132,7 @@ class OwnerRequestHandler:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        take_up: Callable[[int, str], None] = array_submission.take_up,
+        take_up: Callable[[int, str], None] = array_submission.reopen_ended_campaign,
         begin: Begin = ignore_changed_campaigns,
         register: CampaignNumberRegister | None = None,
     ) -> None:
@@ -138,9 +147,11 @@ class OwnerRequestHandler:
         self._campaigns = CampaignRows(database)
         self._tries = CampaignAttemptRows(database, self._campaigns)
         self._events = CampaignEventRows(database)
-        self._marks = CancellationMarkRows(database)
+        self._marks = TaskDeletionMarkRows(database)
         self._clock = clock
-        self._noting = TaskEndRecorder(database, CycleStatisticsRecorder(database), clock)
+        self._noting = CampaignTaskEndRecorder(
+            database, CampaignStatisticsRecorder(database), clock
+        )
         self._rulers = (ROOT, os.geteuid())  # a personal site's user rules all campaigns
         self._until_s = float("inf")
         self._reached: dict[tuple[str, int], int] = {}  # last retried task by request and event
@@ -149,7 +160,7 @@ class OwnerRequestHandler:
         """Start a cycle; longer requests continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
-    def do(self, request: OwnerRequest) -> Mapping[int, OwnerReply]:
+    def do(self, request: CampaignOwnerRequest) -> Mapping[int, OwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
         Other programs may write the state file between two transactions. Campaigns are purged one
@@ -160,25 +171,26 @@ class OwnerRequestHandler:
         if request.uid == ROOT:
             numbers = ",".join(map(str, request.numbers))
             _log.info("event=by_root verb=%s numbers=%s", request.verb, numbers)
-        if request.verb is OwnerVerb.RESUBMIT and not self._begin_again(request):
-            return dict.fromkeys(request.numbers, OwnerReply.NOT_TAKEN_UP)
-        is_whole = request.verb not in (OwnerVerb.PURGE, OwnerVerb.RESUBMIT)
-        replies: dict[int, OwnerReply] = {}
+        if request.verb is OwnerRequestVerb.RESUBMIT and not self._begin_again(request):
+            return dict.fromkeys(request.numbers, OwnerRequestReply.NOT_TAKEN_UP)
+        is_whole = request.verb not in (OwnerRequestVerb.PURGE, OwnerRequestVerb.RESUBMIT)
+        replies: dict[int, OwnerRequestReply] = {}
         for begin in range(0, len(request.numbers), AT_ONCE):
             portion = request.numbers[begin : begin + AT_ONCE]
             with self._database.transaction() if is_whole else nullcontext():
                 replies |= {number: self._in_turn(act, request, number) for number in portion}
-        if request.verb is OwnerVerb.RESUBMIT:
+        if request.verb is OwnerRequestVerb.RESUBMIT:
             self._note_again(
-                request.token, [number for number in replies if replies[number] is OwnerReply.DONE]
+                request.token,
+                [number for number in replies if replies[number] is OwnerRequestReply.DONE],
             )
         return replies
 
     @staticmethod
-    def _in_turn(act: Act, request: OwnerRequest, number: int) -> OwnerReply:
+    def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
         """Execute the request for one number, and reset the watchdog, since each may take long."""
         answer_owner_request = act(request, number)
-        runner.note_program_end()
+        runner.call_program_end_callback()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
@@ -191,7 +203,7 @@ class OwnerRequestHandler:
                 self._campaigns.note_done(token, campaign, now)
                 self._register.note_again(campaign, token, int(now.timestamp()))
 
-    def _begin_again(self, request: OwnerRequest) -> bool:
+    def _begin_again(self, request: CampaignOwnerRequest) -> bool:
         """Prepare a retry: have root reopen the ended campaigns.
 
         The campaigns are recorded as changing first. After a kill, all of their tasks are published
@@ -208,7 +220,7 @@ class OwnerRequestHandler:
         self._begin(campaign.number for campaign in campaigns)
         return self._are_taken_up(request, campaigns)
 
-    def _are_taken_up(self, request: OwnerRequest, campaigns: Iterable[Campaign]) -> bool:
+    def _are_taken_up(self, request: CampaignOwnerRequest, campaigns: Iterable[Campaign]) -> bool:
         """Have root reopen the ended campaigns; refuse too many, because others would wait."""
         theirs = (
             campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers)
@@ -234,55 +246,57 @@ class OwnerRequestHandler:
         attempts, self._touched = tuple(self._touched), []
         return attempts
 
-    def _do_campaign(self, request: OwnerRequest, number: int) -> OwnerReply:
+    def _do_campaign(self, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
         """Execute a request for one campaign once, even if a kill repeats the request."""
         if self._campaigns.has_done(request.token, number):
-            return OwnerReply.DONE
+            return OwnerRequestReply.DONE
         campaign = self._campaigns.find(number)
         if not campaign or campaign.state is CampaignState.PURGED:
-            return OwnerReply.UNKNOWN
+            return OwnerRequestReply.UNKNOWN
         if request.uid not in (campaign.uid, *self._rulers):
-            return OwnerReply.NOT_THEIRS
-        if request.verb is OwnerVerb.PURGE:
+            return OwnerRequestReply.NOT_THEIRS
+        if request.verb is OwnerRequestVerb.PURGE:
             return self._purge(campaign, request.token)
         answer_owner_request = self._change(campaign, request)
-        if answer_owner_request is OwnerReply.DONE:
+        if answer_owner_request is OwnerRequestReply.DONE:
             self._campaigns.note_done(request.token, number, self._clock.now())
         return answer_owner_request
 
-    def _change(self, campaign: Campaign, request: OwnerRequest) -> OwnerReply:
-        if request.verb is OwnerVerb.CANCEL_TASK:
+    def _change(self, campaign: Campaign, request: CampaignOwnerRequest) -> OwnerRequestReply:
+        if request.verb is OwnerRequestVerb.CANCEL_TASK:
             return self._cancel_task(campaign, request.task)
-        if request.verb is OwnerVerb.ABANDON:
+        if request.verb is OwnerRequestVerb.ABANDON:
             return self._abandon(campaign, request.uid)
-        if request.verb is OwnerVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
+        if request.verb is OwnerRequestVerb.CANCEL and (
+            campaign.state.is_alive or campaign.is_winding_up
+        ):
             return self._cancel(campaign)
         state = NEXT.get((campaign.state, request.verb))
         if not state:
             return AS_IT_IS[campaign.state]
         self._campaigns.is_now(campaign.number, state)
-        return OwnerReply.DONE
+        return OwnerRequestReply.DONE
 
-    def _cancel(self, campaign: Campaign) -> OwnerReply:
+    def _cancel(self, campaign: Campaign) -> OwnerRequestReply:
         """Drop the waiting tasks; epilogues still run unless the owner cancels twice."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
         self._campaigns.drop_waiting(campaign.number)
         self._events.close(campaign.number, now)
-        return OwnerReply.DONE
+        return OwnerRequestReply.DONE
 
-    def _abandon(self, campaign: Campaign, uid: int) -> OwnerReply:
+    def _abandon(self, campaign: Campaign, uid: int) -> OwnerRequestReply:
         """Mark a cancelled campaign as over although its tasks cannot be deleted.
 
         Only root may do this, because root has to look after the remaining tasks.
         """
         if uid not in self._rulers:
-            return OwnerReply.NOT_ROOTS
+            return OwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
-            return OwnerReply.NOT_CANCELLED
+            return OwnerRequestReply.NOT_CANCELLED
         if not self._campaigns.is_unfinished(campaign.number):
-            return OwnerReply.CANCELLED
+            return OwnerRequestReply.CANCELLED
         now = self._clock.now()
         for array in self._noting.abandon(campaign.number):
             name = f"{array.campaign}.{array.number}"
@@ -291,7 +305,7 @@ class OwnerRequestHandler:
         self._noting.noted.clear()
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now)
         self._events.close(campaign.number, now)
-        return OwnerReply.DONE
+        return OwnerRequestReply.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
         """Purge up to `most` campaigns that ended before a time, the oldest first.
@@ -303,13 +317,13 @@ class OwnerRequestHandler:
             if purged == most:
                 return
             if campaign := self._campaigns.find(number):
-                purged += self._purge(campaign) is OwnerReply.DONE
-                runner.note_program_end()
+                purged += self._purge(campaign) is OwnerRequestReply.DONE
+                runner.call_program_end_callback()
 
-    def _purge(self, campaign: Campaign, token: str = "") -> OwnerReply:
+    def _purge(self, campaign: Campaign, token: str = "") -> OwnerRequestReply:
         """Remove the files and rows of a campaign that has ended."""
         if self._campaigns.is_unfinished(campaign.number):
-            return OwnerReply.NOT_ENDED
+            return OwnerRequestReply.NOT_ENDED
         campaign_files.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
@@ -318,46 +332,46 @@ class OwnerRequestHandler:
             self._tasks.purge(campaign.number)
             if token:
                 self._campaigns.note_done(token, campaign.number, self._clock.now())
-        return OwnerReply.DONE
+        return OwnerRequestReply.DONE
 
-    def _cancel_task(self, campaign: Campaign, task: int) -> OwnerReply:
+    def _cancel_task(self, campaign: Campaign, task: int) -> OwnerRequestReply:
         """Cancel a task: a waiting task at once, a submitted task through nikita."""
         if not campaign.state.is_alive:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
-            return OwnerReply.NO_TASK
+            return OwnerRequestReply.NO_TASK
         ended = self._tasks.cancel(campaign.number, task)
         if ended:
             self._touched.append(ended)
         return (
-            OwnerReply.DONE
+            OwnerRequestReply.DONE
             if ended or self._marks.cancel(campaign.number, task)
-            else OwnerReply.TASK_ENDED
+            else OwnerRequestReply.TASK_ENDED
         )
 
-    def _do_event(self, request: OwnerRequest, number: int) -> OwnerReply:
+    def _do_event(self, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
         """Close an event; the runner then judges its subject anew."""
         event = self._events.find(number)
         if not event:
-            return OwnerReply.UNKNOWN
+            return OwnerRequestReply.UNKNOWN
         campaign = self._campaigns.find(event.campaign)
         if request.uid not in (campaign.uid if campaign else ROOT, *self._rulers):
-            return OwnerReply.NOT_THEIRS
+            return OwnerRequestReply.NOT_THEIRS
         if event.closed_at:
             return self._do_closed(request, event)
-        if request.verb is OwnerVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
-            return OwnerReply.NOT_AGAIN
-        if request.verb is OwnerVerb.RESUBMIT and event.code in GIVEN_UP:
+        if request.verb is OwnerRequestVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
+            return OwnerRequestReply.NOT_AGAIN
+        if request.verb is OwnerRequestVerb.RESUBMIT and event.code in GIVEN_UP:
             # the next cycle retries the tasks
             self._events.put([replace(event, until=self._clock.now())])
-            return OwnerReply.DONE
+            return OwnerRequestReply.DONE
         if (
-            request.verb is OwnerVerb.RESUBMIT
+            request.verb is OwnerRequestVerb.RESUBMIT
             and campaign
             and (why := self._why_not(campaign, event))
         ):
             return why
-        waits = request.verb is OwnerVerb.RESUBMIT and self._try_again(event, request.token)
+        waits = request.verb is OwnerRequestVerb.RESUBMIT and self._try_again(event, request.token)
         with self._database.transaction():
             if waits:
                 self._goes_on(event.campaign)
@@ -365,20 +379,24 @@ class OwnerRequestHandler:
             self._events.is_closed_by(number, request.token)
             self._trust(event)
             self._tries.close(event, _outcomes_of(event))
-        return OwnerReply.DONE
+        return OwnerRequestReply.DONE
 
-    def _do_closed(self, request: OwnerRequest, event: CampaignEvent) -> OwnerReply:
+    def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> OwnerRequestReply:
         """Trust a black-hole cluster again whose event is already closed.
 
         A kill may repeat a request that was done; then the answer is `done`.
         """
         if self._events.closed_by(event.number) == request.token:
-            return OwnerReply.DONE
+            return OwnerRequestReply.DONE
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
-        if request.verb is OwnerVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
+        if (
+            request.verb is OwnerRequestVerb.FIX
+            and event.code is CampaignEventCode.SINK
+            and is_suspect
+        ):
             self._trust(event)
-            return OwnerReply.DONE
-        return OwnerReply.CLOSED
+            return OwnerRequestReply.DONE
+        return OwnerRequestReply.CLOSED
 
     def _trust(self, event: CampaignEvent) -> None:
         """Reset the failure counters that excluded a cluster from a campaign."""
@@ -391,13 +409,13 @@ class OwnerRequestHandler:
         )
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
-    def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerReply | None:
+    def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerRequestReply | None:
         """Return why the tasks of an event are not retried; None if they may be."""
         if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
-            return OwnerReply.ONE_TRY
+            return OwnerRequestReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
-            return OwnerReply.CANCELLED
-        return OwnerReply.FILE_REFUSED if self._is_refused(campaign.number) else None
+            return OwnerRequestReply.CANCELLED
+        return OwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
 
     def _is_refused(self, campaign: int) -> bool:
         """Return whether root refuses a campaign's file and no owner has fixed that."""
@@ -424,7 +442,7 @@ class OwnerRequestHandler:
             self._touched += failed
             if self._clock.steady_s() > self._until_s:
                 self._reached[token, event.number] = after
-                raise OwnerRequestUnfinished(
+                raise PartlyDoneOwnerRequest(
                     f"event {event.number}: tasks after {after} are still to wait again"
                 )
         return after >= 0
@@ -440,15 +458,15 @@ def _tell_not_taken_up(campaign: int, why: str) -> None:
     _log.warning("event=not_taken_up campaign=%d why=%r", campaign, why)
 
 
-def _outcomes_of(event: CampaignEvent) -> list[TaskOutcome]:
+def _outcomes_of(event: CampaignEvent) -> list[TaskAttemptOutcome]:
     return [outcome for outcome, code in EVENT_OF_OUTCOME.items() if code is event.code]
 
 
-def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTasks]:
+def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
     """Group tasks with consecutive numbers and equal attempts into ranges to retry."""
     alike = groupby(
         enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1])
     )
     for (_, attempt), pairs in alike:
         tasks = [task for _, (task, _) in pairs]
-        yield WaitingTasks(first=tasks[0], last=tasks[-1], attempt=attempt + 1)
+        yield WaitingTaskRange(first=tasks[0], last=tasks[-1], attempt=attempt + 1)

@@ -9,14 +9,14 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask, group_attempts_by_task
 from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
 from gridbridge.decisions.campaigns.task_retries import map_tasks_to_failed_clusters
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
@@ -27,7 +27,7 @@ MOST = 1000  # longest-running attempts of a campaign that are considered
 Answers = Mapping[str, ClusterSnapshot]
 
 
-class StragglerTailFinder:
+class CampaignStragglerFinder:
     """Gathers the straggler tails of campaigns that allow speculative attempts."""
 
     def __init__(self, campaigns: CampaignRows, limits: FinalizeSection) -> None:
@@ -92,7 +92,7 @@ class StragglerTailFinder:
         for array, indices in self._late_places(by_number.values(), answers, now):
             for attempt in self._tries.pending_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
-                if not is_prologue_task(attempt.task) and not _has_won(of_task):
+                if not is_prologue_or_epilogue_task(attempt.task) and not _has_won(of_task):
                     candidates = _attempts(of_task) or (
                         (attempt.attempt, array.number, attempt.place),
                     )
@@ -153,7 +153,7 @@ def _elapsed_of(
 
     All tasks count as running if the cluster does not answer: their ends are unknown.
     """
-    if array.state is not ArrayState.RELEASED:
+    if array.state is not ArraySubmissionState.RELEASED:
         return
     if array.cluster not in answers:
         sent_s = (now - array.intended_at).total_seconds()
@@ -169,7 +169,7 @@ def _elapsed_of(
 def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime) -> float:
     """Return an attempt's elapsed seconds; 0 if it does not run or may have ended."""
     snapshot = answers.get(array.cluster)
-    if array.state is not ArrayState.RELEASED or not snapshot:
+    if array.state is not ArraySubmissionState.RELEASED or not snapshot:
         return next(
             (elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0
         )
@@ -193,15 +193,15 @@ def _least_s(attempts: Iterable[LiveAttempt]) -> float:
 
 def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
     """Return a task's live competing attempts with their arrays and indices."""
-    live = (rival for rival in rivals if rival.outcome is TaskOutcome.PENDING)
+    live = (rival for rival in rivals if rival.outcome is TaskAttemptOutcome.PENDING)
     return tuple((rival.attempt, rival.array, rival.place) for rival in live)
 
 
 def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
-    return any(rival.outcome is TaskOutcome.SUCCESS for rival in rivals)
+    return any(rival.outcome is TaskAttemptOutcome.SUCCESS for rival in rivals)
 
 
-def positions_of_extra_attempts(
+def positions_of_nonlast_attempts(
     rivals: Iterable[CompetingAttempt],
 ) -> frozenset[tuple[int, int, int]]:
     """Return the positions of live attempts other than the last one of each task.
@@ -210,7 +210,7 @@ def positions_of_extra_attempts(
     """
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():
-        live = [rival for rival in task_rivals if rival.outcome is TaskOutcome.PENDING]
+        live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]
         last = 0 if _has_won(task_rivals) else max((rival.attempt for rival in live), default=0)
         positions |= {
             (rival.campaign, rival.array, rival.place) for rival in live if rival.attempt != last

@@ -6,47 +6,47 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.campaigns.acts.array_submission import (
-    ArrayRefused,
-    CampaignEnded,
-    CampaignRefused,
+    EndedCampaignRefusal,
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
 )
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
-    OwnerCallPausedAfterHang,
-    OwnerCallPostponed,
+    OwnerCallPostponement,
+    PauseAfterHungOwnerCall,
 )
-from gridbridge.campaigns.runner.task_end_recorder import TaskEndRecorder
+from gridbridge.campaigns.runner.task_end_recorder import CampaignTaskEndRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_event_rules import (
     EVENT_OF_OUTCOME,
-    record_failed_tasks,
+    record_failed_task_events,
 )
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenCampaignEvents,
+    OpenEventsInCycle,
     new_campaign_event,
-    repeat_event,
+    repeat_campaign_event,
 )
 from gridbridge.decisions.campaigns.competing_attempts import number_retries_after_copies
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.errors import (
-    AlreadySubmitted,
+    ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,
     GridbridgeError,
-    LedgerUnreadable,
-    OwnerUnknown,
+    OwnerAccountGone,
+    RootLedgerUnreadable,
     StateError,
 )
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
     ArraySubmissionResult,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
@@ -78,11 +78,11 @@ class SubmitFailureEventRecorder:
     def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
         """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
-        event = repeat_event(
+        event = repeat_campaign_event(
             self._open_event(array, code), code, pair, self._clock.now(), self._failures
         )
         tasks = event.tasks + array.size
-        self._events.put([replace(event, tasks=tasks, why=shorten_error_message(error))])
+        self._events.put([replace(event, tasks=tasks, why=one_line_error_message(error))])
 
     def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Record a failed deletion once, if root has to repair its cause.
@@ -103,7 +103,7 @@ class SubmitFailureEventRecorder:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
-def shorten_error_message(error: GridbridgeError | str) -> str:
+def one_line_error_message(error: GridbridgeError | str) -> str:
     """Return an error message as one short printable line."""
     line = printable_text(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
@@ -112,9 +112,9 @@ def shorten_error_message(error: GridbridgeError | str) -> str:
 def event_code_of_submit_error(error: GridbridgeError) -> CampaignEventCode:
     """Return the event code for an error of a submission or deletion."""
     match error:
-        case LedgerUnreadable():
+        case RootLedgerUnreadable():
             return CampaignEventCode.NO_LEDGER
-        case OwnerUnknown():
+        case OwnerAccountGone():
             return CampaignEventCode.OWNER_UNKNOWN
         case CampaignFileUnreadable():
             return CampaignEventCode.NO_FILE
@@ -133,7 +133,7 @@ class SubmissionResultRecorder:
         acts: CampaignArrayCommands,
         clock: Clock,
         failures: FailuresSection,
-        noting: TaskEndRecorder,
+        noting: CampaignTaskEndRecorder,
         troubles: SubmitFailureEventRecorder,
     ) -> None:
         self._database = database
@@ -152,9 +152,9 @@ class SubmissionResultRecorder:
         If root's ledger has other tasks under the array's number, the reported job id is not used.
         """
         try:
-            if sent.job_id and not isinstance(sent.error, AlreadySubmitted):
-                self._campaigns.array_is(array, ArrayState.SUBMITTED, sent.job_id)
-                array = replace(array, state=ArrayState.SUBMITTED, job_id=sent.job_id)
+            if sent.job_id and not isinstance(sent.error, ArrayTasksAlreadyInLedger):
+                self._campaigns.array_is(array, ArraySubmissionState.SUBMITTED, sent.job_id)
+                array = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
                 self._is_released(array)
         except StateError as error:  # the cluster is not at fault
@@ -166,23 +166,23 @@ class SubmissionResultRecorder:
     def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Handle the error that kept an array from starting."""
         match error:
-            case CampaignRefused():
+            case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
                 (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
                     array, error
                 )
-            case CampaignEnded():
+            case EndedCampaignRefusal():
                 log_array_failure("event=ended_before", array, error)
                 self._end_as_before(array)
-            case ArrayRefused():
+            case PermanentArrayRefusal():
                 log_array_failure("event=array_refused", array, error)
                 self._try_elsewhere(array, error)
-            case AlreadySubmitted():
+            case ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
-            case OwnerCallPausedAfterHang():
+            case PauseAfterHungOwnerCall():
                 self._troubles.note(array, CampaignEventCode.SUBMIT_JOB, error)
-            case OwnerCallPostponed():
+            case OwnerCallPostponement():
                 pass  # the next cycle submits the array
             case _:
                 log_array_failure("event=not_sent", array, error)
@@ -191,7 +191,7 @@ class SubmissionResultRecorder:
     def _is_released(self, array: CampaignArray) -> None:
         """Mark an array as released, and close the submission events of its cluster."""
         with self._database.transaction():
-            self._campaigns.array_is(array, ArrayState.RELEASED)
+            self._campaigns.array_is(array, ArraySubmissionState.RELEASED)
             self._troubles.close(SUBMISSION_EVENTS, array)
 
     def _try_elsewhere(self, array: CampaignArray, error: GridbridgeError) -> None:
@@ -199,19 +199,19 @@ class SubmissionResultRecorder:
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
-            none = self._noting.none_ran(array, TaskOutcome.SETUP_ERROR)
-            again, book = self._again(array, none.ended), OpenCampaignEvents(self._events.open())
+            none = self._noting.none_ran(array, TaskAttemptOutcome.SETUP_ERROR)
+            again, book = self._again(array, none.ended), OpenEventsInCycle(self._events.open())
             ended, runs = (
                 [(attempt, array.cluster) for attempt in none.ended],
                 set(map(_task, again)),
             )
-            record_failed_tasks(book, ended, runs, self._clock.now())
+            record_failed_task_events(book, ended, runs, self._clock.now())
             changes = CampaignEventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: CampaignArray, ended: tuple[TaskAttempt, ...]) -> tuple[TaskRetry, ...]:
         """Return which of these ended attempts are retried."""
-        tried = [AttemptOutcome.of(attempt, array.cluster) for attempt in ended]
+        tried = [AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
         clusters = (
@@ -233,12 +233,12 @@ class SubmissionResultRecorder:
         with self._database.transaction():
             retried = self._tries.take_back(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
-            self._noting.close(array, TaskOutcome.SETUP_ERROR)
+            self._noting.close(array, TaskAttemptOutcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
             self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
-            self._open_once(CampaignEventCode.FILE_REFUSED, array, shorten_error_message(error))
+            self._open_once(CampaignEventCode.FILE_REFUSED, array, one_line_error_message(error))
 
     def _end_as_before(self, array: CampaignArray) -> None:
         """End a campaign that root's ledger lists as ended but an old state file does not.
@@ -249,7 +249,7 @@ class SubmissionResultRecorder:
             campaign = self._campaigns.find(array.campaign)
             if not campaign or campaign.state is not CampaignState.TERMINATED:
                 self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
-            self._noting.close(array, TaskOutcome.CANCELLED)
+            self._noting.close(array, TaskAttemptOutcome.CANCELLED)
             if campaign and campaign.state is CampaignState.TERMINATED:
                 return
             self._campaigns.drop_waiting(array.campaign)

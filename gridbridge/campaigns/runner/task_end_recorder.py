@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (
@@ -16,22 +16,22 @@ from gridbridge.decisions.campaigns.attempt_ends import (
 from gridbridge.decisions.campaigns.competing_attempts import (
     AttemptsByTask,
     group_attempts_by_task,
-    select_final_ends,
-    settle_competing_attempts,
+    mark_ended_attempts_as_copies,
+    select_final_task_ends,
 )
 from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
     PRIORITY_USUAL,
-    ArrayState,
+    ArraySubmissionState,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
-    is_cancelled,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
+    is_task_cancelled_by_owner,
     map_arrays_to_clusters,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
@@ -39,12 +39,12 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 
-class CycleStatisticsRecorder:
+class CampaignStatisticsRecorder:
     """Writes a cycle's statistics and missing tasks into the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
-        self._marks = CancellationMarkRows(database)
+        self._marks = TaskDeletionMarkRows(database)
         self._missing = MissingTaskRows(database)
 
     def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
@@ -52,7 +52,7 @@ class CycleStatisticsRecorder:
         clusters = map_arrays_to_clusters(plan.arrays)
         counted = Counter(
             (attempt.campaign, clusters[attempt.campaign, attempt.array])
-            for attempt in select_final_ends(plan.ended, plan.again)
+            for attempt in select_final_task_ends(plan.ended, plan.again)
             if (attempt.campaign, attempt.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
@@ -71,20 +71,23 @@ class CycleStatisticsRecorder:
         self._marks.tidy()
 
 
-PRIORITIES = {TaskOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskOutcome.RESUBMIT_LAST: PRIORITY_LAST}
+PRIORITIES = {
+    TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE,
+    TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST,
+}
 
 
-class TaskEndRecorder:
+class CampaignTaskEndRecorder:
     """Records the ends of tasks, arrays and campaigns in the state file."""
 
     def __init__(
-        self, database: StateFile, observations: CycleStatisticsRecorder, clock: Clock
+        self, database: StateFile, observations: CampaignStatisticsRecorder, clock: Clock
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._events = CampaignEventRows(database)
-        self._marks = CancellationMarkRows(database)
+        self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
         self.noted: list[TaskAttempt] = []  # the caller clears the list after reading it
@@ -102,7 +105,7 @@ class TaskEndRecorder:
 
     def ends(self, plan: CampaignCyclePlan) -> None:
         """Record how tasks, arrays and campaigns ended, and queue the tasks to retry."""
-        over = select_final_ends(plan.ended, plan.again)
+        over = select_final_task_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
         for campaign, retries in _by_campaign(plan.again).items():
@@ -110,7 +113,7 @@ class TaskEndRecorder:
         for campaign, outcomes in _outcomes(over).items():
             self._count(campaign, outcomes)
         for array in plan.over:
-            self._campaigns.array_is(array, ArrayState.OVER)
+            self._campaigns.array_is(array, ArraySubmissionState.OVER)
         for number in plan.finished:
             self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
         for number in plan.wound_up:
@@ -118,12 +121,14 @@ class TaskEndRecorder:
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 
-    def _count(self, campaign: int, outcomes: Counter[TaskOutcome]) -> None:
+    def _count(self, campaign: int, outcomes: Counter[TaskAttemptOutcome]) -> None:
         """Add tasks with final outcomes to the counters of their campaign."""
         stored_campaign = self._campaigns.find(campaign)
         state = stored_campaign.state if stored_campaign else None
-        cancelled = sum(outcomes[outcome] for outcome in outcomes if is_cancelled(outcome, state))
-        failed = outcomes.total() - outcomes[TaskOutcome.SUCCESS] - cancelled
+        cancelled = sum(
+            outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state)
+        )
+        failed = outcomes.total() - outcomes[TaskAttemptOutcome.SUCCESS] - cancelled
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
@@ -132,25 +137,29 @@ class TaskEndRecorder:
             array for array in self._campaigns.open_arrays() if array.campaign == campaign
         )
         for array in arrays:
-            self.close(array, TaskOutcome.CANCELLED)
+            self.close(array, TaskAttemptOutcome.CANCELLED)
         return arrays
 
-    def close(self, array: CampaignArray, outcome: TaskOutcome) -> None:
+    def close(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> None:
         """Give all unfinished tasks of an array this outcome, and mark the array as over."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
-    def none_ran(self, array: CampaignArray, outcome: TaskOutcome) -> CampaignCyclePlan:
+    def none_ran(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> CampaignCyclePlan:
         """Return the outcomes of an array's unfinished attempts.
 
         An attempt counts as a speculative copy if another attempt of its task is still alive.
         """
         marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
-        ended = tuple(attempt for attempt in attempts if not is_prologue_task(attempt.task))
+        ended = tuple(
+            attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task)
+        )
         return CampaignCyclePlan(
-            ended=settle_competing_attempts(ended, self.rivals(array)),
-            stepped=tuple(attempt for attempt in attempts if is_prologue_task(attempt.task)),
+            ended=mark_ended_attempts_as_copies(ended, self.rivals(array)),
+            stepped=tuple(
+                attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)
+            ),
             over=(array,),
         )
 
@@ -166,16 +175,16 @@ def _by_campaign(again: Iterable[TaskRetry]) -> dict[int, list[TaskRetry]]:
     return retries
 
 
-def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskOutcome]]:
-    outcomes: dict[int, Counter[TaskOutcome]] = defaultdict(Counter)
+def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskAttemptOutcome]]:
+    outcomes: dict[int, Counter[TaskAttemptOutcome]] = defaultdict(Counter)
     for attempt in over:
         outcomes[attempt.campaign][attempt.outcome] += 1
     return outcomes
 
 
-def _waiting(ended: TaskRetry) -> WaitingTasks:
+def _waiting(ended: TaskRetry) -> WaitingTaskRange:
     """Return the queue entry of a task's next attempt."""
-    return WaitingTasks(
+    return WaitingTaskRange(
         first=ended.task,
         last=ended.task,
         attempt=ended.attempt + 1,

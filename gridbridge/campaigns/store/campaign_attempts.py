@@ -19,20 +19,20 @@ from sqlalchemy import (
 )
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.model.campaigns.attempt_numbers import (
     FIRST_PROLOGUE_TASK,
     parse_prologue_task,
     prologue_task_number,
 )
 from gridbridge.model.campaigns.campaign import (
-    AttemptOutcome,
+    AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
     LedgerRecoveryStep,
     StoredCampaign,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cycle_plan import LastPrologueAttempt, PrologueStart
@@ -58,19 +58,22 @@ _TRIED = (
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
         ATTEMPTS.c.task.in_(bindparam("tasks", expanding=True)),
-        ATTEMPTS.c.outcome != TaskOutcome.PENDING,
+        ATTEMPTS.c.outcome != TaskAttemptOutcome.PENDING,
         ~ATTEMPTS.c.is_past,
     )
 )
 _PENDING = (
     select(*ATTEMPTS.c)
-    .where(ATTEMPTS.c.campaign == bindparam("campaign"), ATTEMPTS.c.outcome == TaskOutcome.PENDING)
+    .where(
+        ATTEMPTS.c.campaign == bindparam("campaign"),
+        ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING,
+    )
     .order_by(ATTEMPTS.c.array, ATTEMPTS.c.place)
 )
 _OF_ARRAY = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"),
     ATTEMPTS.c.array == bindparam("of_array"),
-    ATTEMPTS.c.outcome == TaskOutcome.PENDING,
+    ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING,
 )
 _PLACES = select(ATTEMPTS.c.place).where(_OF_ARRAY)
 _AT_PLACES = (
@@ -104,7 +107,7 @@ _OF_EVENT = and_(
         _LATER.c.campaign == ATTEMPTS.c.campaign,
         _LATER.c.task == ATTEMPTS.c.task,
         _LATER.c.attempt > ATTEMPTS.c.attempt,
-        _LATER.c.outcome != TaskOutcome.COPY,
+        _LATER.c.outcome != TaskAttemptOutcome.COPY,
     ),
 )
 _FAILED = (
@@ -173,7 +176,8 @@ _STEPS = (
 )
 _FAILED_BEFORE = (
     select(
-        ATTEMPTS.c.task, func.max(ATTEMPTS.c.outcome == TaskOutcome.UNWANTED).label("is_unwanted")
+        ATTEMPTS.c.task,
+        func.max(ATTEMPTS.c.outcome == TaskAttemptOutcome.UNWANTED).label("is_unwanted"),
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("of_campaign"),
@@ -183,7 +187,15 @@ _FAILED_BEFORE = (
     .group_by(ATTEMPTS.c.task)
     .having(
         func.sum(
-            case((ATTEMPTS.c.outcome.in_((TaskOutcome.PENDING, TaskOutcome.SUCCESS)), 1), else_=0)
+            case(
+                (
+                    ATTEMPTS.c.outcome.in_(
+                        (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.SUCCESS)
+                    ),
+                    1,
+                ),
+                else_=0,
+            )
         )
         == 0
     )
@@ -212,7 +224,7 @@ class CampaignAttemptRows:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         ordered = sorted(indices)
         return tuple(
-            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])})
+            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])})
             for begin in range(0, len(ordered), AT_A_TIME)
             for row in map(
                 dict,
@@ -222,7 +234,7 @@ class CampaignAttemptRows:
 
     def earlier(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
-    ) -> tuple[AttemptOutcome, ...]:
+    ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return the outcomes of the other finished attempts of these tasks.
 
         Attempts before a retry that the owner requested do not count. A first attempt has others
@@ -234,7 +246,7 @@ class CampaignAttemptRows:
         for campaign, task in sorted(later | {key for key in first if key in copied}):
             tasks.setdefault(campaign, []).append(task)
         return tuple(
-            AttemptOutcome(**dict(row) | {"outcome": TaskOutcome(row["outcome"])})
+            AttemptOutcomeAtCluster(**dict(row) | {"outcome": TaskAttemptOutcome(row["outcome"])})
             for campaign, numbers in tasks.items()
             for begin in range(0, len(numbers), AT_A_TIME)
             for row in self._database.rows(
@@ -243,7 +255,7 @@ class CampaignAttemptRows:
         )
 
     def failed(
-        self, event: CampaignEvent, outcomes: Sequence[TaskOutcome], after: int, most: int
+        self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
         """Return the last attempts that an event counts, for tasks above `after`, by task.
 
@@ -251,10 +263,11 @@ class CampaignAttemptRows:
         """
         rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
-            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, rows)
+            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])})
+            for row in map(dict, rows)
         )
 
-    def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
+    def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
         """Exclude an event's attempts from the event if it opens again.
 
         Attempts of tasks that already wait for a retry are excluded anyway.
@@ -262,7 +275,7 @@ class CampaignAttemptRows:
         self._database.execute(_CLOSED, _of(event, outcomes))
 
     def take_back(
-        self, array: CampaignArray, outcomes: Iterable[TaskOutcome]
+        self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]
     ) -> tuple[TaskAttempt, ...]:
         """Delete an array's unfinished attempts of tasks with earlier failures; return them.
 
@@ -271,7 +284,7 @@ class CampaignAttemptRows:
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
         attempts = tuple(
-            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows
+            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
         )
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
         self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
@@ -302,7 +315,7 @@ class CampaignAttemptRows:
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
             step, cluster = parse_prologue_task(task, clusters[number])
-            values = row | {"outcome": TaskOutcome(row["outcome"])}
+            values = row | {"outcome": TaskAttemptOutcome(row["outcome"])}
             results[number, task] = LastPrologueAttempt(**values, step=step, cluster=cluster)
         return tuple(results.values())
 
@@ -343,7 +356,7 @@ class CampaignAttemptRows:
         """Return what the state file stores about a campaign's unfinished tasks."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
         attempts = tuple(
-            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows
+            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
         )
         stored_campaign = self._campaigns.find(campaign)
         return StoredCampaign(
@@ -373,7 +386,7 @@ class CampaignAttemptRows:
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
-                CancellationMarkRows(self._database).cancel(campaign, task)
+                TaskDeletionMarkRows(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: LedgerRecoveryStep) -> tuple[int, ...]:
         """Reopen failed tasks that have live attempts in root's ledger.
@@ -382,7 +395,9 @@ class CampaignAttemptRows:
         attempts are to be deleted.
         """
         live = {
-            attempt.task for attempt in adoption.attempts if attempt.outcome is TaskOutcome.PENDING
+            attempt.task
+            for attempt in adoption.attempts
+            if attempt.outcome is TaskAttemptOutcome.PENDING
         }
         live |= {retry.first for retry in adoption.again}
         tasks, unwanted = sorted(task for task in live if task < FIRST_PROLOGUE_TASK), list[int]()
@@ -399,6 +414,6 @@ class CampaignAttemptRows:
         return tuple(unwanted)
 
 
-def _of(event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> dict[str, object]:
+def _of(event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> dict[str, object]:
     of = {"of_campaign": event.campaign, "of_cluster": event.cluster}
     return {**of, "outcomes": [*outcomes], "status": event.exit_status}

@@ -25,7 +25,7 @@ from sqlalchemy import (
     update,
 )
 
-from gridbridge.model.campaigns.campaign import ArrayState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -37,8 +37,8 @@ from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
     JsonColumn,
-    MomentColumn,
-    PrintableText,
+    PrintableTextColumn,
+    UtcTimeColumn,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -46,21 +46,23 @@ EVENTS = Table(
     "campaign_events",
     METADATA,
     Column("number", COUNTED, primary_key=True),
-    Column("kind", PrintableText, nullable=False),
-    Column("code", PrintableText, nullable=False),
+    Column("kind", PrintableTextColumn, nullable=False),
+    Column("code", PrintableTextColumn, nullable=False),
     Column("campaign", BigInteger, nullable=False),
-    Column("cluster", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, nullable=False),
     Column("exit_status", BigInteger),
     Column("tasks", BigInteger, nullable=False),
     Column("first_task", BigInteger),
-    Column("opened_at", MomentColumn, nullable=False),
-    Column("last_at", MomentColumn, nullable=False),
+    Column("opened_at", UtcTimeColumn, nullable=False),
+    Column("last_at", UtcTimeColumn, nullable=False),
     Column("probes", BigInteger, nullable=False),
-    Column("until", MomentColumn),
-    Column("closed_at", MomentColumn),
-    Column("host", PrintableText, nullable=False),
-    Column("why", PrintableText, nullable=False, server_default=""),
-    Column("closed_by", PrintableText, nullable=False, server_default=""),  # the request's token
+    Column("until", UtcTimeColumn),
+    Column("closed_at", UtcTimeColumn),
+    Column("host", PrintableTextColumn, nullable=False),
+    Column("why", PrintableTextColumn, nullable=False, server_default=""),
+    Column(
+        "closed_by", PrintableTextColumn, nullable=False, server_default=""
+    ),  # the request's token
     Index("campaign_events_what", "campaign", "code", "cluster"),
     Index("campaign_events_closed_at", "closed_at"),
 )
@@ -69,9 +71,9 @@ RECORDS = Table(
     "campaign_records",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, primary_key=True),
+    Column("cluster", PrintableTextColumn, primary_key=True),
     Column("errors_in_row", BigInteger, nullable=False),
-    Column("error_host", PrintableText, nullable=False),
+    Column("error_host", PrintableTextColumn, nullable=False),
     Column("successes", BigInteger, nullable=False),
     Column("durations_s", JsonColumn, nullable=False),
     Column("is_trusted", Boolean, nullable=False),
@@ -106,7 +108,9 @@ _WHAT = _EVERY.where(
     EVENTS.c.cluster == bindparam("cluster"),
 )
 _WITH_ARRAYS = select(ARRAYS.c.campaign).where(
-    ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+    ARRAYS.c.state.in_(
+        [state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER]
+    )
 )
 _OF_CAMPAIGNS = select(*_RECORD).where(
     RECORDS.c.campaign.in_(bindparam("campaigns", expanding=True))

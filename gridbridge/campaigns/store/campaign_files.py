@@ -21,7 +21,7 @@ from gridbridge.campaigns.store import campaign_inbox as picked
 from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
-from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
 from gridbridge.state import published_files
@@ -35,7 +35,7 @@ NO_WISH: Mapping[str, str] = {}
 HIGHEST = 999_999_999  # number of a campaign, an event or a task
 
 
-class CampaignFileNotOwned(GridbridgeError):
+class ForeignOrMissingCampaignFile(GridbridgeError):
     """A campaign's file cannot be read: it is another person's, or is missing."""
 
 
@@ -64,10 +64,12 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def write_campaign_file(data: bytes, folder: str = CAMPAIGNS) -> str:
+def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
     token = files.random_file_name()
-    files.replace_file(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
+    files.replace_file_atomically(
+        f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640
+    )
     return token
 
 
@@ -76,19 +78,19 @@ def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     return _unlink(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}")
 
 
-def list_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
+def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
     """Return the inbox file names, as input for `new` and `take_requests`."""
     return picked.list_campaign_inbox(folder)
 
 
-def read_new_campaign_files(
+def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignFile | str]]:
     """Yield new files by token, each with its content or an error message.
 
     From then on the owners cannot withdraw the files.
     """
-    for token in picked.take_new_files(listed, NEW, BEGUN, folder):
+    for token in picked.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
@@ -99,10 +101,12 @@ def read_new_campaign_files(
             yield token, f"not what gridsub writes: {error!r:.200}"
 
 
-def list_pending_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
+def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names that `new` and `take_requests` would process; change nothing."""
     names = list(listed)
-    return [name for kind in KINDS for name in picked.select_files_fairly(names, kind, folder)]
+    return [
+        name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)
+    ]
 
 
 def write_owner_request(
@@ -120,48 +124,54 @@ def write_owner_request(
     token = files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    files.replace_file(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
+    files.replace_file_atomically(
+        f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640
+    )
     return token
 
 
-def list_request_files(
-    listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS
+def list_request_files_of_verb(
+    listed: Iterable[str], verb: OwnerRequestVerb, folder: str = CAMPAIGNS
 ) -> list[str]:
     """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    paths = [path for kind in kinds for path in picked.select_files_fairly(names, kind, folder)]
+    paths = [
+        path for kind in kinds for path in picked.select_inbox_files_fairly(names, kind, folder)
+    ]
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
-def _asks(path: str, verb: OwnerVerb) -> bool:
+def _asks(path: str, verb: OwnerRequestVerb) -> bool:
     request = _request(path)
     return request is not None and request.verb is verb
 
 
-def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
+def take_owner_requests(
+    listed: Iterable[str], folder: str = CAMPAIGNS
+) -> Iterator[CampaignOwnerRequest]:
     """Yield the owners' requests, which the owners cannot withdraw from then on.
 
     Invalid requests are removed.
     """
-    for token in picked.take_new_files(listed, ASKED, TAKEN, folder):
+    for token in picked.take_new_inbox_files(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
             remove_answered_request(token, folder)
 
 
-def _request(path: str) -> OwnerRequest | None:
+def _request(path: str) -> CampaignOwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
-        data, facts = files.read_safe_file(path, ASKED_BYTES)
+        data, facts = files.read_file_only_owner_writes(path, ASKED_BYTES)
         table = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
-        verb, task = OwnerVerb(table["verb"]), _number(table.get("task", 0))
+        verb, task = OwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
         subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
     except Exception:  # the file's content is untrusted
         return None
-    return OwnerRequest(
+    return CampaignOwnerRequest(
         token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription
     )
 
@@ -184,19 +194,19 @@ def remove_answered_request(token: str, folder: str = CAMPAIGNS) -> None:
     _remove(f"{folder}/{TAKEN}{token}")
 
 
-def remove_failed_file(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the file of a refused or failed campaign or request."""
     for begun in (BEGUN, TAKEN):
         _remove(f"{folder}/{begun}{token}")
 
 
-def keep_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
+def keep_subscription_for_root(token: str, folder: str = CAMPAIGNS) -> None:
     """Keep a subscription request for root, which reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
-def remove_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_kept_subscription(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a kept subscription request; repeatable."""
     files.remove_file(f"{folder}/{WISH}{token}")
 
@@ -246,7 +256,7 @@ def read_own_campaign_file(
     """Return the header and all task parameters of this user's campaign.
 
     Campaign files are removed some time after the end, and anybody may put a file of that name
-    there. So a user reads only their own files (CampaignFileNotOwned otherwise). Root reads
+    there. So a user reads only their own files (ForeignOrMissingCampaignFile otherwise). Root reads
     everybody's files, but not in order to run them.
     """
     uid = os.geteuid()
@@ -257,19 +267,21 @@ def read_own_campaign_file(
             lines += _texts(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
-        raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
+        raise ForeignOrMissingCampaignFile(
+            f"campaign {campaign}: its file is there no more"
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise CampaignFileNotOwned(f"campaign {campaign}: its file is damaged") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is damaged") from error
     except (OSError, StateError) as error:
-        raise CampaignFileNotOwned(f"campaign {campaign}: {_not_ours(uid)}") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_not_ours(uid)}") from error
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Raise CampaignFileNotOwned if the campaign's file belongs to another user."""
+    """Raise ForeignOrMissingCampaignFile if the campaign's file belongs to another user."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
-            raise CampaignFileNotOwned(f"campaign {campaign}: {_not_ours(uid)}")
+            raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_not_ours(uid)}")
 
 
 def _not_ours(uid: int) -> str:
@@ -277,14 +289,16 @@ def _not_ours(uid: int) -> str:
 
 
 def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
-    """Return the uid of a campaign's owner; CampaignFileNotOwned if the file is missing."""
+    """Return the uid of a campaign's owner; ForeignOrMissingCampaignFile if the file is missing."""
     try:
         return os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid
     except OSError as error:
-        raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
+        raise ForeignOrMissingCampaignFile(
+            f"campaign {campaign}: its file is there no more"
+        ) from error
 
 
-def measure_campaign_files(
+def measure_person_campaign_files(
     parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
 ) -> tuple[int, int]:
     """Return the number and total bytes of a person's campaign files.
@@ -330,7 +344,7 @@ def _owner_of(path: str) -> int | None:
 
 
 def _texts(path: str, owner: int | None) -> list[str]:
-    data, _ = files.read_safe_file(path, MAX_BYTES, owner)
+    data, _ = files.read_file_only_owner_writes(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
@@ -348,7 +362,7 @@ def publish_campaign_answer(token: str, reply: object, published: str = PUBLISHE
 
 def _read(path: str, token: str) -> NewCampaignFile:
     _require_head(path)
-    data, facts = files.read_safe_file(path, MAX_BYTES)
+    data, facts = files.read_file_only_owner_writes(path, MAX_BYTES)
     return NewCampaignFile(
         token=token,
         uid=facts.st_uid,

@@ -68,7 +68,7 @@ def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
 def _known_word() -> Iterator[str]:
     """Yield the token stored in this user's home directory, if any."""
     with suppress(OSError, StateError, KeyError):
-        data, _ = files.read_safe_file(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
+        data, _ = files.read_file_only_owner_writes(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word
@@ -80,7 +80,7 @@ def _new_word() -> Iterator[str]:
     with suppress(OSError, StateError, KeyError):
         path = f"{_home()}/{WORD}"
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        files.replace_file(path, word.encode(), 0o600)
+        files.replace_file_atomically(path, word.encode(), 0o600)
     yield word
 
 
@@ -111,7 +111,7 @@ def list_campaign_inbox(folder: str) -> list[str]:
     return paths
 
 
-def list_staying_files(kind: str, most: int, folder: str) -> dict[int, list[str]]:
+def list_files_kept_in_inbox(kind: str, most: int, folder: str) -> dict[int, list[str]]:
     """Return up to `most` paths per uid for files of a kind that stay in the inbox."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
@@ -173,7 +173,7 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def take_new_files(
+def take_new_inbox_files(
     listed: Iterable[str], brought: str, taken_prefix: str, folder: str
 ) -> list[str]:
     """Move new files into the service's folder; return the tokens of all unfinished files.
@@ -181,7 +181,7 @@ def take_new_files(
     `taken_prefix` is the new name's prefix. Owners cannot change the files after the move.
     """
     paths = list(listed)
-    for path in select_files_fairly(paths, brought, folder):
+    for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # withdrawn by its owner, or not a plain file
             paths.append(_move(path, folder))
     for path in paths:
@@ -190,7 +190,8 @@ def take_new_files(
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
     finished = (f"{BEGUN}/{name}" for name in files.list_folder(f"{folder}/{BEGUN}"))
     return [
-        path.removeprefix(taken_prefix) for path in select_files_fairly(finished, prefix, folder)
+        path.removeprefix(taken_prefix)
+        for path in select_inbox_files_fairly(finished, prefix, folder)
     ]
 
 
@@ -217,7 +218,7 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
         files.remove_file(f"{folder}/{path}")
 
 
-def select_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
+def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return paths of a kind, the first few of each person, limited by number and bytes.
 
     So no person's many or large files delay another person's.

@@ -17,8 +17,8 @@ from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.state.database.campaign_tables import (
     ARRAY,
@@ -60,10 +60,15 @@ OF_ARRAY = and_(
 )
 PENDING = (
     select(*ATTEMPT)
-    .where(OF_ARRAY, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
+    .where(OF_ARRAY, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
     .order_by(ATTEMPTS.c.place)
 )
-RAN = (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL, TaskOutcome.WALLTIME)
+RAN = (
+    TaskAttemptOutcome.SUCCESS,
+    TaskAttemptOutcome.PROGRAM_ERROR,
+    TaskAttemptOutcome.SIGNAL,
+    TaskAttemptOutcome.WALLTIME,
+)
 DURATIONS = (
     select(ARRAYS.c.cluster, ATTEMPTS.c.wallclock_s)
     .join_from(
@@ -101,7 +106,7 @@ KEPT_OFF = (
     .order_by(WAITING.c.campaign, WAITING.c.avoid, WAITING.c.never)
 )
 NEXT_WAITING = (
-    select(*(WAITING.c[field.name] for field in fields(WaitingTasks)))
+    select(*(WAITING.c[field.name] for field in fields(WaitingTaskRange)))
     .where(WAITING.c.campaign == bindparam("campaign"))
     .order_by(WAITING.c.priority.desc(), WAITING.c.first)
 )

@@ -97,7 +97,7 @@ class VerifiedCampaignFiles:
     def _read(self, name: str) -> tuple[bytes, int]:
         """Return a file's content and owner; CampaignFileUnreadable if it cannot be read now."""
         try:
-            whole, facts = files.read_safe_file(f"{self._folder}/{name}", MAX_BYTES)
+            whole, facts = files.read_file_only_owner_writes(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
             raise CampaignFileUnreadable(f"{name}: {describe_error(error)}") from error
         return whole, facts.st_uid

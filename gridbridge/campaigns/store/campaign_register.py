@@ -110,7 +110,7 @@ class CampaignNumberRegister:
 
     def _load(self) -> None:
         try:
-            text = files.read_safe_file(self._path, MAX_BYTES, self._owner)[0].decode(
+            text = files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)[0].decode(
                 "ascii", "replace"
             )
         except FileNotFoundError:

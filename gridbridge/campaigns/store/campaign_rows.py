@@ -21,15 +21,15 @@ from gridbridge.campaigns.store import campaign_queries as queries
 from gridbridge.campaigns.store.predictions import FORECASTS
 from gridbridge.model.campaigns.campaign import (
     AddedTasks,
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
-from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount
+from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
@@ -78,7 +78,7 @@ class CampaignRows:
         with self._database.transaction():
             values = campaign_to_row(campaign) | {"token": token, "number": number}
             self._database.execute(insert(CAMPAIGNS), values)
-            self.wait_again(number, WaitingTasks(first=0, last=campaign.tasks - 1))
+            self.wait_again(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
         return number
 
     def last_number(self) -> int:
@@ -125,12 +125,12 @@ class CampaignRows:
             for row in self._database.rows(queries.WAITING_COUNTS)
         }
 
-    def kept_off(self) -> dict[int, tuple[ExcludedTaskCount, ...]]:
+    def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Return the numbers of waiting tasks that avoid clusters, by campaign and clusters."""
-        by_campaign: dict[int, tuple[ExcludedTaskCount, ...]] = {}
+        by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
-            kind = ExcludedTaskCount(tasks=int(row["tasks"]), avoid=avoid, never=never)
+            kind = TaskCountByExclusions(tasks=int(row["tasks"]), avoid=avoid, never=never)
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
         return by_campaign
 
@@ -142,7 +142,7 @@ class CampaignRows:
         """Return every array of a campaign."""
         return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
 
-    def waiting_of(self, campaign: int) -> tuple[WaitingTasks, ...]:
+    def waiting_of(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the waiting tasks of a campaign, the most urgent first."""
         rows = self._database.rows(queries.NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
@@ -158,7 +158,9 @@ class CampaignRows:
         """Return the unfinished attempts of an array, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         rows = map(dict, self._database.rows(queries.PENDING, **of))
-        return tuple(TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        return tuple(
+            TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows
+        )
 
     def intend(
         self,
@@ -166,7 +168,7 @@ class CampaignRows:
         cluster: str,
         tasks: int,
         at: datetime,
-        kept_off: Sequence[ExcludedTaskCount] = (),
+        kept_off: Sequence[TaskCountByExclusions] = (),
     ) -> CampaignArray | None:
         """Move waiting tasks into a new array; None if none waits.
 
@@ -190,7 +192,7 @@ class CampaignRows:
             campaign=campaign,
             number=(rows[0]["number"] or 0) + 1,
             cluster=cluster,
-            state=ArrayState.INTENDED,
+            state=ArraySubmissionState.INTENDED,
             size=len(attempts),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
@@ -199,7 +201,7 @@ class CampaignRows:
         self._database.execute(insert(ATTEMPTS), _attempts_of(array, attempts))
         return array
 
-    def array_is(self, array: CampaignArray, state: ArrayState, job_id: int = 0) -> None:
+    def array_is(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
         """Record the state of an array, and its job id once known."""
         values = {"state": state} | ({"job_id": job_id} if job_id else {})
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
@@ -218,12 +220,12 @@ class CampaignRows:
         if rows:
             self._database.execute(queries.ENDED, rows)
 
-    def wait_again(self, campaign: int, *waiting: WaitingTasks) -> None:
+    def wait_again(self, campaign: int, *waiting: WaitingTaskRange) -> None:
         """Add tasks to the waiting tasks of a campaign."""
         if rows := [_waiting_row(campaign, batch) for batch in waiting]:
             self._database.execute(insert(WAITING), rows)
 
-    def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTasks]) -> None:
+    def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         """Remove these batches from the waiting tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self._database.execute(queries.TAKEN, rows)
@@ -285,19 +287,19 @@ class CampaignRows:
         )
 
     def _take(
-        self, campaign: int, tasks: int, kept_off: Sequence[ExcludedTaskCount]
+        self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]
     ) -> list[tuple[int, int]]:
         """Remove waiting tasks of each kind, the most urgent first; return them with attempts."""
-        unrestricted = ExcludedTaskCount(tasks=tasks - sum(kind.tasks for kind in kept_off))
+        unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         entries = [
             entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
         ]
         return [(task, attempt) for _, task, attempt in sorted(entries)]
 
-    def _take_of(self, campaign: int, kind: ExcludedTaskCount) -> list[tuple[int, int, int]]:
+    def _take_of(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
         query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
-        remainders: list[WaitingTasks] = []
+        remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
         for row in self._database.rows(query, campaign=campaign):
             last = min(row["last"], row["first"] + kind.tasks - len(attempts) - 1)
@@ -315,18 +317,20 @@ class CampaignRows:
 
     def _arrays(self, query: Executable, **values: object) -> tuple[CampaignArray, ...]:
         rows = map(dict, self._database.rows(query, **values))
-        return tuple(CampaignArray(**row | {"state": ArrayState(row["state"])}) for row in rows)
+        return tuple(
+            CampaignArray(**row | {"state": ArraySubmissionState(row["state"])}) for row in rows
+        )
 
     def _select(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(campaign_from_row(dict(row)) for row in self._database.rows(query, **values))
 
 
-def _waiting_row(campaign: int, waiting: WaitingTasks) -> dict[str, Any]:
+def _waiting_row(campaign: int, waiting: WaitingTaskRange) -> dict[str, Any]:
     names = {"avoid": _listed(waiting.avoid), "never": _listed(waiting.never)}
     return asdict(waiting) | {"campaign": campaign} | names
 
 
-def _is_of(kind: ExcludedTaskCount) -> ColumnElement[bool]:
+def _is_of(kind: TaskCountByExclusions) -> ColumnElement[bool]:
     avoid, never = WAITING.c.avoid, WAITING.c.never
     return and_(avoid == _listed(kind.avoid), never == _listed(kind.never))
 
@@ -337,13 +341,13 @@ def _listed(clusters: Iterable[str]) -> str:
     return f" {words} " if words else ""
 
 
-def _waiting(row: dict[str, Any]) -> WaitingTasks:
-    return WaitingTasks(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
+def _waiting(row: dict[str, Any]) -> WaitingTaskRange:
+    return WaitingTaskRange(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
 
 
 def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
     """Return the rows of an array's attempts; indices start at 1."""
-    of = {"campaign": array.campaign, "array": array.number, "outcome": TaskOutcome.PENDING}
+    of = {"campaign": array.campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
     return [
         {**of, "task": task, "attempt": attempt, "place": index}
         for index, (task, attempt) in enumerate(tasks, start=1)
@@ -385,7 +389,7 @@ class AddedTaskPartRows:
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})
             more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
             self._database.execute(update(CAMPAIGNS).where(this).values(**more))
-            waiting = WaitingTasks(first=first, last=first + part.tasks - 1)
+            waiting = WaitingTaskRange(first=first, last=first + part.tasks - 1)
             self._campaigns.wait_again(campaign.number, waiting)
             of = FORECASTS.c.campaign == campaign.number
             self._database.execute(delete(FORECASTS).where(of))

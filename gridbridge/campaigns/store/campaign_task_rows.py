@@ -10,9 +10,13 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 from gridbridge.campaigns.store.cancellation_marks import WAYS
 from gridbridge.campaigns.store.predictions import ENDS, RATIOS
 from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
-from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
+from gridbridge.model.campaigns.published_tasks import (
+    PublishedTask,
+    RebalancedTaskAttempt,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
@@ -29,11 +33,11 @@ OF_WAYS = ("job", "lacked")
 PURGED_AT_ONCE = 50_000  # tasks deleted in one transaction
 SHOWN = frozenset(field.name for field in fields(PublishedTask))
 RANKS = {
-    TaskOutcome.SUCCESS: 3,
-    TaskOutcome.PENDING: 2,
-    TaskOutcome.COPY: 0,
+    TaskAttemptOutcome.SUCCESS: 3,
+    TaskAttemptOutcome.PENDING: 2,
+    TaskAttemptOutcome.COPY: 0,
 }  # rank 1 for all other outcomes
-BESIDES = (TaskOutcome.PENDING, TaskOutcome.COPY)
+BESIDES = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY)
 
 _SENT = (
     select(
@@ -112,7 +116,7 @@ class CampaignTaskRows:
                 attempt=row["attempt"],
                 array=NO_ARRAY,
                 place=0,
-                outcome=TaskOutcome.UNWANTED,
+                outcome=TaskAttemptOutcome.UNWANTED,
             )
             values = {column.name: getattr(ended, column.name) for column in ATTEMPTS.c}
             self._database.execute(insert(ATTEMPTS), values)
@@ -152,17 +156,17 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask
     beyond_s = row["copies_beyond_s"]
     copies = tuple(_copy(attempt) for attempt in lesser if attempt["outcome"] in BESIDES)
     columns = {name: value for name, value in row.items() if name in SHOWN}
-    columns |= {"outcome": TaskOutcome(row["outcome"]), "is_waiting": is_waiting}
+    columns |= {"outcome": TaskAttemptOutcome(row["outcome"]), "is_waiting": is_waiting}
     columns |= {"cluster": row["cluster"] or "", "job_id": row["job_id"] or 0}
     return PublishedTask(**columns, copies=copies, beyond_s=beyond_s, made_way=ways, moved=moved)
 
 
-def _moves(attempts: list[dict[str, Any]]) -> Iterator[TaskMove]:
+def _moves(attempts: list[dict[str, Any]]) -> Iterator[RebalancedTaskAttempt]:
     """Yield the attempts that were moved, each with the cluster of the next attempt."""
     for count, row in enumerate(attempts, 1):
-        if row["outcome"] == TaskOutcome.MOVED:
+        if row["outcome"] == TaskAttemptOutcome.MOVED:
             to = next((later["cluster"] or "" for later in attempts[count:]), "")
-            yield TaskMove(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
+            yield RebalancedTaskAttempt(attempt=row["attempt"], cluster=row["cluster"] or "", to=to)
 
 
 def _made_way(row: dict[str, Any]) -> TaskPreemption:
@@ -184,6 +188,6 @@ def _copy(row: dict[str, Any]) -> ShownSpeculativeAttempt:
     return ShownSpeculativeAttempt(
         attempt=row["attempt"],
         cluster=row["cluster"] or "",
-        outcome=TaskOutcome(row["outcome"]),
+        outcome=TaskAttemptOutcome(row["outcome"]),
         beyond_s=row["copies_beyond_s"],
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.cancellation import (
     REASONS_IF_STILL_WAITING,
     ArrayCancellation,
@@ -23,25 +23,25 @@ from gridbridge.state.database.campaign_tables import (
     delete_rows_of_attempts,
     delete_rows_of_ended_attempts,
 )
-from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 MARKS = Table(
     "campaign_marks",
     METADATA,
     *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
-    Column("wiped_for", PrintableText, nullable=False),
+    Column("wiped_for", PrintableTextColumn, nullable=False),
 )
 
 WAYS = Table(
     "campaign_ways",
     METADATA,
     *(Column(name, BigInteger, primary_key=True, autoincrement=False) for name in PLACE),
-    Column("cluster", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, nullable=False),
     Column("job", BigInteger, nullable=False),
     Column("task", BigInteger, nullable=False),
-    Column("lacked", PrintableText, nullable=False),
-    Column("at", MomentColumn, nullable=False, index=True),
+    Column("lacked", PrintableTextColumn, nullable=False),
+    Column("at", UtcTimeColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
 Marked = Mapping[
@@ -53,12 +53,12 @@ MISSING = Table(
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("array", BigInteger, primary_key=True, autoincrement=False),
     Column("place", BigInteger, primary_key=True, autoincrement=False),
-    Column("since", MomentColumn, nullable=False),
+    Column("since", UtcTimeColumn, nullable=False),
 )
 Place = tuple[int, int, int]  # a campaign, an array, an index in the array
 
 
-class CancellationMarkRows:
+class TaskDeletionMarkRows:
     """Reads and writes the marks of tasks to delete."""
 
     def __init__(self, database: StateFile) -> None:
@@ -87,7 +87,9 @@ class CancellationMarkRows:
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
-            rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING))
+            rows = self._database.rows(
+                query.where(*of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING)
+            )
             marks = [dict(row) | {"wiped_for": CancellationReason.UNWANTED} for row in rows]
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
@@ -104,7 +106,7 @@ class CancellationMarkRows:
         """Return how many attempts of a task were deleted before they started."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(func.count().label("times")).where(
-            *of, ATTEMPTS.c.outcome == TaskOutcome.WIPED
+            *of, ATTEMPTS.c.outcome == TaskAttemptOutcome.WIPED
         )
         return int(self._database.rows(query)[0]["times"])
 

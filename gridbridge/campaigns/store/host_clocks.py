@@ -14,7 +14,7 @@ from gridbridge.shell import files
 MAX_BYTES = 1 << 20
 
 
-def save_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
+def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
     """Save the clocks; StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
@@ -22,13 +22,13 @@ def save_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> No
         "steady_s": clocks.steady_s,
         "leaps": [[jump.at.isoformat(), jump.by_s] for jump in clocks.leaps],
     }
-    files.replace_file(path, json.dumps(table).encode())
+    files.replace_file_atomically(path, json.dumps(table).encode())
 
 
-def read_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
+def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
     """Read the saved clocks; None if there is no readable file."""
     try:
-        table = json.loads(files.read_safe_file(path, MAX_BYTES)[0])
+        table = json.loads(files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
         return HostClockReadings(
             boot=str(table["boot"]),

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage, JobRatio, JobRatioPrediction
-from gridbridge.model.campaigns.forecast import StoredForecast
-from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.model.campaigns.forecast import HalfwayForecast
+from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 RATIOS = Table(
     "campaign_ratios",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, primary_key=True),
+    Column("cluster", PrintableTextColumn, primary_key=True),
     Column("ratio", Float, nullable=False),
     Column("free", BigInteger, nullable=False),
     Column("submitted", BigInteger, nullable=False),
@@ -25,8 +25,8 @@ ENDS = Table(  # one row for each minute in which tasks ended
     "campaign_ends",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, primary_key=True),
-    Column("minute", MomentColumn, primary_key=True),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("minute", UtcTimeColumn, primary_key=True),
     Column("ended", BigInteger, nullable=False),
 )
 
@@ -34,15 +34,15 @@ FORECASTS = Table(
     "campaign_forecasts",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("made_at", MomentColumn, nullable=False),
-    Column("p50_at", MomentColumn, nullable=False),
-    Column("p90_at", MomentColumn, nullable=False),
-    Column("ended_at", MomentColumn),
+    Column("made_at", UtcTimeColumn, nullable=False),
+    Column("p50_at", UtcTimeColumn, nullable=False),
+    Column("p90_at", UtcTimeColumn, nullable=False),
+    Column("ended_at", UtcTimeColumn),
 )
 
 _OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
 _RATIOS = select(*(RATIOS.c[field.name] for field in fields(JobRatio))).where(_OF_CAMPAIGNS)
-_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(StoredForecast))).order_by(
+_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(HalfwayForecast))).order_by(
     FORECASTS.c.campaign
 )
 _SINCE = (
@@ -60,8 +60,8 @@ USAGE = Table(
     "campaign_usage",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, primary_key=True),
-    Column("at", MomentColumn, nullable=False),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("at", UtcTimeColumn, nullable=False),
     Column("used_s", Float, nullable=False),
     Column("success_s", Float, nullable=False),
     Column("successes", Float, nullable=False),
@@ -125,11 +125,11 @@ class CampaignStatisticsRows:
             of = ENDS.c.campaign == row["campaign"]
             self._database.execute(delete(ENDS).where(of, is_old))
 
-    def forecasts(self) -> tuple[StoredForecast, ...]:
+    def forecasts(self) -> tuple[HalfwayForecast, ...]:
         """Return the stored halfway forecasts, ordered by campaign."""
-        return tuple(StoredForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
+        return tuple(HalfwayForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
 
-    def keep_forecast(self, forecast: StoredForecast) -> None:
+    def keep_forecast(self, forecast: HalfwayForecast) -> None:
         """Store a campaign's halfway forecast."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import (
     PublishedTask,
-    TaskEndTimes,
-    TaskMove,
+    RebalancedTaskAttempt,
+    TaskEndCounts,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
@@ -25,9 +25,9 @@ from gridbridge.state import published_files, published_json
 
 NAMES: Mapping[type, str] = {
     ShownCampaigns: "campaigns.json",
-    ShownSendReasons: "campaign_cycle.json",
+    ShownTaskSendReasons: "campaign_cycle.json",
     ShownCampaignEvents: "campaign-events.json",
-    ShownGrid: "campaign-clusters.json",
+    ShownCampaignClusters: "campaign-clusters.json",
 }
 
 T = TypeVar("T")
@@ -36,12 +36,12 @@ MAX_BYTES = 64 << 20  # a task that is preempted a thousand times has a thousand
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
-OUTCOMES = {outcome.value: outcome for outcome in TaskOutcome}
+OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 
 
 def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
-    files.replace_file(
+    files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}",
         published_json.encode_published_value(value),
         durable=False,
@@ -58,7 +58,7 @@ def publish_campaign_tasks(
 ) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
-    files.replace_file(
+    files.replace_file_atomically(
         f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False
     )
 
@@ -70,15 +70,15 @@ def read_published_campaign_tasks(
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
-            lines = files.read_safe_file(path, MAX_BYTES)[0].decode().splitlines()
+            lines = files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
             return {task.number: task for task in map(_task, lines)}
         except (ValueError, IndexError, KeyError) as error:
             raise StateError(f"{path}: not what this version of gridbridge publishes") from error
     return {}
 
 
-def append_published_task_ends(
-    campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED
+def append_published_end_counts(
+    campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED
 ) -> None:
     """Append how many tasks ended; negative counts take back earlier ones."""
     lines = map(_end_line, ends)
@@ -91,26 +91,28 @@ def append_published_task_ends(
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
-        data, _ = files.read_safe_file(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
+        data, _ = files.read_file_only_owner_writes(
+            f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES
+        )
     except FileNotFoundError:
         return ()
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
 
 
-def record_changing_campaigns(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+def mark_pending_publications(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
     """Record the campaigns whose published tasks are about to change."""
     published_files.make_published_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
-    files.replace_file(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+    files.replace_file_atomically(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
 
-def campaigns_with_interrupted_changes(folder: str = PUBLISHED) -> frozenset[int]:
+def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns whose update was interrupted by a kill."""
     try:
-        data, _ = files.read_safe_file(f"{folder}/{TOUCHING}", MAX_BYTES)
+        data, _ = files.read_file_only_owner_writes(f"{folder}/{TOUCHING}", MAX_BYTES)
     except FileNotFoundError:
         return frozenset()
     return frozenset(map(int, data.split()))
@@ -125,7 +127,7 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def clear_changing_campaigns(folder: str = PUBLISHED) -> None:
+def clear_pending_publications(folder: str = PUBLISHED) -> None:
     """Record that all pending changes are published."""
     files.remove_file(f"{folder}/{TOUCHING}")
 
@@ -188,7 +190,7 @@ def _copy(text: str) -> ShownSpeculativeAttempt:
     return ShownSpeculativeAttempt(
         attempt=int(attempt),
         cluster=cluster,
-        outcome=TaskOutcome(outcome),
+        outcome=TaskAttemptOutcome(outcome),
         beyond_s=None if beyond == NONE else int(beyond),
     )
 
@@ -206,26 +208,26 @@ def _way(text: str) -> TaskPreemption:
     )
 
 
-def _move_words(move: TaskMove) -> str:
+def _move_words(move: RebalancedTaskAttempt) -> str:
     return f"{move.attempt}:{move.cluster}:{move.to}"
 
 
-def _move(text: str) -> TaskMove:
+def _move(text: str) -> RebalancedTaskAttempt:
     attempt, cluster, to = text.split(":")
-    return TaskMove(attempt=int(attempt), cluster=cluster, to=to)
+    return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
 
 
-def _end_line(end: TaskEndTimes) -> str:
+def _end_line(end: TaskEndCounts) -> str:
     numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
     return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
 
 
-def _ends(lines: Iterable[str]) -> Iterator[TaskEndTimes]:
+def _ends(lines: Iterable[str]) -> Iterator[TaskEndCounts]:
     for line in lines:
         with suppress(ValueError):  # a power failure may have cut a line
             at, cluster, *numbers = line.split(" ")
             tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
-            yield TaskEndTimes(
+            yield TaskEndCounts(
                 at=datetime.fromtimestamp(int(at), UTC),
                 cluster=cluster,
                 tasks=tasks,

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 
 from gridbridge.campaigns.store.sent_tasks import SubmittedTaskIndex
 from gridbridge.errors import (
-    AlreadySubmitted,
-    CampaignClosed,
+    ArrayTasksAlreadyInLedger,
+    CampaignEndInRootLedger,
     CampaignFileChanged,
-    LedgerUnreadable,
-    SpeculativeCopyRefused,
+    RootLedgerUnreadable,
+    SpeculativeCopyRefusal,
 )
 from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges
 from gridbridge.model.places import LEDGER, LEDGER_CUT
@@ -45,7 +45,8 @@ class RootLedger:
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
         """Open and lock the ledger file; a missing file counts as empty.
 
-        Raises LedgerUnreadable if the file cannot be read, or if other users can write its folder.
+        Raises RootLedgerUnreadable if the file cannot be read, or if other users can write its
+        folder.
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
@@ -66,7 +67,7 @@ class RootLedger:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # a full disk loses no ledger
             why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
-            raise LedgerUnreadable(f"{self._path}: {why}") from error
+            raise RootLedgerUnreadable(f"{self._path}: {why}") from error
 
     def _read(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
@@ -126,16 +127,16 @@ class RootLedger:
     def take_up(self, request: str) -> None:
         """Record once that the owner's request reopens the campaign.
 
-        Raises CampaignClosed if the campaign ended again after this request.
+        Raises CampaignEndInRootLedger if the campaign ended again after this request.
         """
         if request not in self._requests:
             self._add([TAKEN_UP, request])
         self.require_going()
 
     def require_going(self) -> None:
-        """Raise CampaignClosed if the campaign has ended."""
+        """Raise CampaignEndInRootLedger if the campaign has ended."""
         if self.has_ended:
-            raise CampaignClosed(f"{self._path}: the campaign has ended")
+            raise CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
         """Record the campaign's file; CampaignFileChanged if a different file was recorded before.
@@ -190,8 +191,8 @@ class RootLedger:
         """Record an array before its submission.
 
         A second record of the same array means that the first answer may have been lost. Raises
-        AlreadySubmitted if another array has one of the attempts, SpeculativeCopyRefused for
-        invalid or too many speculative attempts, and CampaignClosed.
+        ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal
+        for invalid or too many speculative attempts, and CampaignEndInRootLedger.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))
@@ -201,12 +202,14 @@ class RootLedger:
             self._once_more(array)
             return
         if before:
-            raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
+            raise ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
         if self._sent_tasks.have(tasks):
-            raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+            raise ArrayTasksAlreadyInLedger(
+                f"{self._path}: an attempt of {tasks[:40]} was submitted before"
+            )
         if len(set(numbers)) < len(numbers) and not is_of_copies:
-            raise AlreadySubmitted(f"{self._path}: a task comes twice in {tasks[:40]}")
+            raise ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
             self._require_copies(numbers)
         self.require_going()
@@ -238,12 +241,12 @@ class RootLedger:
     def _require_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
             if not self._sent_tasks.has_task(task):
-                raise SpeculativeCopyRefused(f"{self._path}: task {task} was not submitted before")
+                raise SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
         times = self.copies_before()
         for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
-                raise SpeculativeCopyRefused(
+                raise SpeculativeCopyRefusal(
                     f"{self._path}: task {task} gets {MOST_COPIES} copies at most"
                 )
 
@@ -345,4 +348,4 @@ def _own(folder: str) -> None:
     except FileExistsError:
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise LedgerUnreadable(f"{folder}: not a folder of ours alone") from None
+            raise RootLedgerUnreadable(f"{folder}: not a folder of ours alone") from None

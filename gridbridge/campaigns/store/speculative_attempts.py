@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, case, exists, func, select, tuple_
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.model.campaigns.campaign import CampaignArray, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SpeculativeAttempts
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS
 from gridbridge.state.database.transaction import StateFile
@@ -25,7 +25,7 @@ _COPIED = (  # starts from arrays of speculative attempts, because these are few
         exists().where(
             _LIVE.c.campaign == ATTEMPTS.c.campaign,
             _LIVE.c.task == ATTEMPTS.c.task,
-            _LIVE.c.outcome == TaskOutcome.PENDING,
+            _LIVE.c.outcome == TaskAttemptOutcome.PENDING,
         ),
     )
     .distinct()
@@ -53,8 +53,8 @@ _NOW = (
     )
     .group_by(ATTEMPTS.c.task)
     .having(
-        func.sum(case((ATTEMPTS.c.outcome == TaskOutcome.PENDING, 1), else_=0)) > 0,
-        func.sum(case((ATTEMPTS.c.outcome == TaskOutcome.SUCCESS, 1), else_=0)) == 0,
+        func.sum(case((ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING, 1), else_=0)) > 0,
+        func.sum(case((ATTEMPTS.c.outcome == TaskAttemptOutcome.SUCCESS, 1), else_=0)) == 0,
     )
     .order_by(ATTEMPTS.c.task)
 )
@@ -72,7 +72,8 @@ class SpeculativeAttemptRows:
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
             CompetingAttempt(
-                **row | {"outcome": TaskOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])}
+                **row
+                | {"outcome": TaskAttemptOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])}
             )
             for row in rows
         )

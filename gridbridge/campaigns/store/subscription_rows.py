@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSubscription,
 )
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.columns import COUNTED, METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.columns import COUNTED, METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 SUBSCRIPTIONS = Table(
@@ -22,14 +22,14 @@ SUBSCRIPTIONS = Table(
     METADATA,
     Column("number", COUNTED, primary_key=True),
     Column("uid", BigInteger, nullable=False),
-    Column("owner", PrintableText, nullable=False),
-    Column("way", PrintableText, nullable=False),
-    Column("identity", PrintableText, nullable=False),
-    Column("severity", PrintableText, nullable=False),
-    Column("token", PrintableText, nullable=False),
-    Column("told_until", MomentColumn, nullable=False),
+    Column("owner", PrintableTextColumn, nullable=False),
+    Column("way", PrintableTextColumn, nullable=False),
+    Column("identity", PrintableTextColumn, nullable=False),
+    Column("severity", PrintableTextColumn, nullable=False),
+    Column("token", PrintableTextColumn, nullable=False),
+    Column("told_until", UtcTimeColumn, nullable=False),
     Column("tries", BigInteger, nullable=False),
-    Column("next_at", MomentColumn, nullable=False),
+    Column("next_at", UtcTimeColumn, nullable=False),
     UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
 )
 _EVERY = select(

@@ -11,7 +11,7 @@ from types import FunctionType
 
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.transfer.offered_names import unsupported_number_conditions
+from gridbridge.decisions.transfer.offered_names import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult, AdmissionRule, CampaignCandidate
@@ -24,7 +24,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
 from gridbridge.program import users_configuration
 from gridbridge.shell import files, host, trust
-from gridbridge.state.published_values import read_vocabulary
+from gridbridge.state.published_values import read_offered_names
 
 MAX_BYTES = 1 << 20
 ENDING = ".py"
@@ -37,8 +37,8 @@ def load_admission_rules(
 ) -> tuple[AdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
-    Returns no rules if the folder does not exist. Raises UntrustedFile, and ConfigError for a file
-    that is not valid Python.
+    Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for
+    a file that is not valid Python.
     """
     try:
         trust.require_trusted_path(folder, owner=owner)
@@ -56,7 +56,7 @@ def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
         trust.require_trusted_path(path, owner=owner)
-        text, _ = files.read_safe_file(path, MAX_BYTES)
+        text, _ = files.read_file_only_owner_writes(path, MAX_BYTES)
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
         raise
@@ -88,17 +88,17 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")
 
 
-def apply_admission_rules(
+def apply_site_admission_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
 ) -> AdmissionResult:
     """Apply the site's admission rules to the caller's campaign.
 
-    Raises UntrustedFile for rules that accounts other than root can write, and ConfigError.
+    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError.
     """
     return rules.apply_admission_rules(load_admission_rules(folder, owner), _candidate(parsed))
 
 
-def require_admitted(
+def require_admission_by_rules(
     parsed: ParsedJdl,
     folder: str = ADMISSION,
     owner: int = trust.ROOT,
@@ -110,7 +110,7 @@ def require_admitted(
     Raises ConfigError if a rule refuses the campaign, or a cluster does not support its host
     properties.
     """
-    admission = apply_admission_rules(parsed, folder, owner)
+    admission = apply_site_admission_rules(parsed, folder, owner)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
     refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, published)
@@ -121,7 +121,7 @@ def require_unchanged_by_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
 ) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.explain_unapplied_rules(
+    if problem := rules.explain_rule_violation(
         load_admission_rules(folder, owner), _candidate(parsed)
     ):
         raise ConfigError((problem,))
@@ -135,7 +135,7 @@ def refuse_unsupported_properties(
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not conditions:
         return
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     wrong = {
         name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
         for name, text in conditions.items()
@@ -151,15 +151,15 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
     The cluster itself is not contacted.
     """
     from gridbridge.batch.adapters import adapter_of_cluster
-    from gridbridge.batch.clusters import reach_cluster
+    from gridbridge.batch.clusters import configured_cluster_address
 
     if cluster not in policy.clusters:
         return ""
     required, either = parse_required_properties(text), parse_alternative_properties(text)
     request = JobRequest(hard=required, either=either)
-    reason = adapter_of_cluster(reach_cluster(policy, cluster)).explains.explain_request_refusal(
-        request
-    )
+    reason = adapter_of_cluster(
+        configured_cluster_address(policy, cluster)
+    ).explains.explain_request_refusal(request)
     return f"{cluster}.properties: {reason}" if reason else ""
 
 
@@ -168,12 +168,14 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
 
     The cluster's types of resources are known from its last answer to the poller.
     """
-    published = read_vocabulary(cluster, folder)
+    published = read_offered_names(cluster, folder)
     request = JobRequest(
         hard=parse_required_properties(text), either=parse_alternative_properties(text)
     )
     odd = (
-        ", ".join(unsupported_number_conditions(vocabulary.decode_vocabulary(published), request))
+        ", ".join(
+            conditions_sge_cannot_express(vocabulary.decode_offered_names(published), request)
+        )
         if published
         else ""
     )

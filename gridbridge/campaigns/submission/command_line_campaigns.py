@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_properties import parse_host_properties
+from gridbridge.campaigns.submission.jdl_properties import parse_host_conditions
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.campaigns.submission.qsub_directives import (
@@ -20,9 +20,9 @@ from gridbridge.campaigns.submission.qsub_directives import (
     SOFT,
     JobScriptParser,
     JobScriptRequest,
-    ScriptResource,
-    parse_resource_option,
-    parse_task_range,
+    JobScriptResource,
+    parse_qsub_resource_option,
+    parse_qsub_task_range,
 )
 from gridbridge.campaigns.submission.task_file import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
@@ -52,7 +52,7 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandLineOptions:
+class CommandCampaignOptions:
     """Options of a campaign without a JDL, besides its command or script."""
 
     clusters: tuple[str, ...]
@@ -64,15 +64,15 @@ class CommandLineOptions:
     is_normal: bool = False  # else best-effort
 
 
-def campaign_of_numbers(
-    numbers: str, words: tuple[str, ...], typed: CommandLineOptions
+def campaign_with_task_per_number(
+    numbers: str, words: tuple[str, ...], typed: CommandCampaignOptions
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each number.
 
     Raises CommandLineMistake for a wrong option.
     """
     try:
-        indices = parse_task_range(numbers).numbers
+        indices = parse_qsub_task_range(numbers).numbers
     except ParseError as error:
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
@@ -81,7 +81,9 @@ def campaign_of_numbers(
     return _campaign(append_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
-def campaign_of_lines(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
+def campaign_with_task_per_line(
+    path: str, words: tuple[str, ...], typed: CommandCampaignOptions
+) -> ParsedJdl:
     """Return a campaign that runs a command for each non-blank line of a file.
 
     A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
@@ -92,7 +94,7 @@ def campaign_of_lines(path: str, words: tuple[str, ...], typed: CommandLineOptio
 
 
 def campaign_of_job_script(
-    path: str, text: str, arguments: tuple[str, ...], typed: CommandLineOptions
+    path: str, text: str, arguments: tuple[str, ...], typed: CommandCampaignOptions
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
 
@@ -218,7 +220,7 @@ def _campaign(
     line: str,
     name: str,
     parameters: tuple[str, ...],
-    typed: CommandLineOptions,
+    typed: CommandCampaignOptions,
     request: JobScriptRequest | None = None,
 ) -> ParsedJdl:
     """Build the campaign's JDL and parse it."""
@@ -250,14 +252,14 @@ def _campaign(
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
-def _typed_places(typed: CommandLineOptions) -> dict[str, str]:
+def _typed_places(typed: CommandCampaignOptions) -> dict[str, str]:
     """Return the option that sets each JDL key, for messages."""
     locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(
-    table: dict[str, Any], typed: CommandLineOptions, request: JobScriptRequest
+    table: dict[str, Any], typed: CommandCampaignOptions, request: JobScriptRequest
 ) -> list[str]:
     """Add the clusters with their host conditions; return warnings about ignored resources."""
     conditions = [_condition(resource) for resource in request.resources]
@@ -275,20 +277,20 @@ def _add_clusters(
     ]
 
 
-def _condition(resource: ScriptResource) -> str:
+def _condition(resource: JobScriptResource) -> str:
     """Return a resource as a JDL condition; a name without value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
         raise _no_resource(resource)
     text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
     try:
-        parse_host_properties(text)
+        parse_host_conditions(text)
     except ValueError as error:
         raise _no_resource(resource) from error
     return text
 
 
-def _no_resource(resource: ScriptResource) -> ConfigError:
+def _no_resource(resource: JobScriptResource) -> ConfigError:
     wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
     return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
@@ -309,7 +311,7 @@ def _add_resources(
             request.places["walltime"] = f"{COMMAND_LINE}: -l {word}"
         else:
             try:
-                idle += parse_resource_option(request, word)
+                idle += parse_qsub_resource_option(request, word)
             except ParseError as error:
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]

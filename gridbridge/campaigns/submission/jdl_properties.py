@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from gridbridge.model.campaigns.host_properties import ALL, ANY
-from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_place
+from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_only_resource
 
 QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
 BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
@@ -51,7 +51,7 @@ class HostCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionGroup:
+class HostConditionGroup:
     """Conditions joined by AND (all must hold) or by OR (one must hold)."""
 
     parts: "tuple[Wish, ...]"
@@ -72,7 +72,7 @@ class ConditionGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class NegatedCondition:
+class NegatedHostCondition:
     """The negation of a condition or group."""
 
     part: "Wish"
@@ -82,10 +82,10 @@ class NegatedCondition:
         return self.part.clauses(not is_not)
 
 
-Wish = HostCondition | ConditionGroup | NegatedCondition
+Wish = HostCondition | HostConditionGroup | NegatedHostCondition
 
 
-def parse_host_properties(value: object) -> str:
+def parse_host_conditions(value: object) -> str:
     """Parse conditions on hosts; return them without blanks and quotation marks."""
     if not isinstance(value, str):
         raise TypeError("no text")
@@ -119,7 +119,7 @@ def _tokens(text: str) -> Iterator[str | Wish]:
 
 def _condition(match: "re.Match[str]") -> Wish:
     name = match["name"]
-    if name in TIMES or is_home_place(name):
+    if name in TIMES or is_home_only_resource(name):
         raise ValueError(f"{name} can't be asked for by properties")
     if match["relation"]:
         return HostCondition(name, match["relation"].replace("!=", "<>"), match["value"].strip("'"))
@@ -128,10 +128,10 @@ def _condition(match: "re.Match[str]") -> Wish:
     elif match["list"]:
         values = re.findall(VALUE, match["list"], re.ASCII)
         conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
-        condition = ConditionGroup(conditions, is_any=True)
+        condition = HostConditionGroup(conditions, is_any=True)
     else:
         return HostCondition(name, NOT_NULL if match["present"] else IS_NULL)
-    return NegatedCondition(condition) if match["not"] else condition
+    return NegatedHostCondition(condition) if match["not"] else condition
 
 
 Tokens = list[str | Wish]
@@ -153,13 +153,13 @@ def _joined(tokens: Tokens, join: str) -> Wish:
     while tokens[:1] == [join]:
         del tokens[0]
         parts.append(part())
-    return parts[0] if len(parts) == 1 else ConditionGroup(tuple(parts), is_any=join == "OR")
+    return parts[0] if len(parts) == 1 else HostConditionGroup(tuple(parts), is_any=join == "OR")
 
 
 def _operand(tokens: Tokens) -> Wish:
     first = tokens.pop(0) if tokens else ")"
     if first == "NOT":
-        return NegatedCondition(_operand(tokens))
+        return NegatedHostCondition(_operand(tokens))
     if first == "(":
         group = _expression(tokens)
         if tokens[:1] != [")"]:

@@ -29,14 +29,14 @@ from gridbridge.campaigns.submission.jdl_values import (
     TOGETHER,
     TRUTHS,
     JdlClusterKey,
-    choices_text,
     expand_local_path,
     is_empty_jdl_value,
-    parse_cigri_jobs_type,
+    join_choices_with_or,
     parse_datasets,
     parse_jdl_boolean,
     parse_output_files,
-    text_parser,
+    regex_text_parser,
+    require_normal_cigri_jobs_type,
     translate_cigri_macros,
 )
 from gridbridge.campaigns.submission.jdl_writer import JdlKeyLines, is_json_jdl, locate_jdl_keys
@@ -48,7 +48,7 @@ from gridbridge.campaigns.submission.task_file import (
     unclosed_quote_warning,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.status_report import printable_text
 
@@ -115,7 +115,7 @@ class JdlReader:
         clusters = self._clusters(table)
         parameters = parameters or self._parameters(table)
         name = self._value(
-            table, "name", text_parser(NAME), "expected 1 to 255 printable characters", ""
+            table, "name", regex_text_parser(NAME), "expected 1 to 255 printable characters", ""
         )
         is_idempotent = self._value(table, "idempotent", parse_jdl_boolean, TRUTHS, False)
         files = self._value(table, "outputs", parse_output_files, OUTPUTS, ())
@@ -123,7 +123,9 @@ class JdlReader:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
         data = self._value(table, "datasets", parse_datasets, DATASETS, {})
         may_move = self._value(table, "rebalance", parse_jdl_boolean, TRUTHS, True)
-        self._value(table, "jobs_type", parse_cigri_jobs_type, f"expected {JOBS_TYPES}", None)
+        self._value(
+            table, "jobs_type", require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None
+        )
         self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -151,7 +153,7 @@ class JdlReader:
         line = self._lines().of(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
 
-    def _placed(self, dataset: DatasetWish) -> DatasetWish:
+    def _placed(self, dataset: JdlDataset) -> JdlDataset:
         """Return a dataset with an absolute path; relative paths start at the JDL's folder."""
         path = os.path.join(self.folder, os.path.expanduser(dataset.path))
         return replace(dataset, path=os.path.abspath(path))
@@ -200,7 +202,7 @@ class JdlReader:
             lowered[key.lower()] = value
         return lowered
 
-    def _clusters(self, table: Mapping[str, Any]) -> dict[str, AtCluster]:
+    def _clusters(self, table: Mapping[str, Any]) -> dict[str, JdlClusterSettings]:
         for_all, clusters = self._values(table), table.get(CLUSTERS)
         if isinstance(clusters, dict) and clusters:
             has = _is_said(table, "exec_file")
@@ -214,25 +216,25 @@ class JdlReader:
 
     def _at_cluster(
         self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool
-    ) -> AtCluster:
+    ) -> JdlClusterSettings:
         """Return a cluster's part of the campaign; `has_command`: exec_file is set globally."""
         if self.known and name not in self.known:
-            right = f"expected {choices_text(self.known)}"
+            right = f"expected {join_choices_with_or(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
         elif not is_cluster_name(name):
             self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
         if not isinstance(table, dict):
             self._wrong(name, table, "it is not a table", TABLE, CLUSTERS)
-            return AtCluster(exec_file="")
+            return JdlClusterSettings(exec_file="")
         own = self._lower(table, name)
         self._check_keys(own, KEYS.keys(), name)
         values = {**for_all, **_defaults(own), **self._values(own, name)}
         if not (_is_said(own, "exec_file") or (has_command and "exec_file" not in own)):
             self._wrong("exec_file", None, "missing", KEYS["exec_file"].right, name)
-        return AtCluster(**{"exec_file": "", **values})
+        return JdlClusterSettings(**{"exec_file": "", **values})
 
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        """Return the fields of AtCluster that a table sets, without wrong values."""
+        """Return the fields of JdlClusterSettings that a table sets, without wrong values."""
         values = {
             key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
@@ -357,7 +359,7 @@ def _is_said(table: Mapping[str, Any], key: str) -> bool:
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a cluster resets to their default despite a global value."""
-    default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
+    default, of_resources = JdlClusterSettings(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
     cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]
     return {name: getattr(default, name) for name in cluster_fields}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_properties import parse_host_properties
-from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.campaigns.submission.jdl_properties import parse_host_conditions
+from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 
 MOST_TASKS = 10_000_000
@@ -128,7 +128,7 @@ def _check_levels(names: list[str]) -> None:
         raise ValueError("levels in a wrong order")
 
 
-def text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
+def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
     """Return a parser of texts that match a regular expression."""
 
     def read(value: object) -> str:
@@ -144,7 +144,7 @@ def parse_task_command(value: object) -> str:
 
     Trailing blank lines are removed: sh would run the parameters as a command of their own.
     """
-    command = text_parser(COMMAND)(value)
+    command = regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
@@ -189,7 +189,7 @@ def _directory(value: object) -> str:
 
     Other variables and macros are refused.
     """
-    text = text_parser(PATH)(value)
+    text = regex_text_parser(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
@@ -210,7 +210,7 @@ def translate_cigri_macros(command: str) -> str:
     return MACRO.sub(lambda match: MACROS[match[0]], command)
 
 
-def parse_cigri_jobs_type(value: object) -> None:
+def require_normal_cigri_jobs_type(value: object) -> None:
     """Refuse any jobs_type of CiGri but normal."""
     if str(value).lower() != JOBS_TYPES:
         raise ValueError("not supported")
@@ -255,26 +255,26 @@ def parse_output_files(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def parse_datasets(value: object) -> dict[str, DatasetWish]:
+def parse_datasets(value: object) -> dict[str, JdlDataset]:
     """Parse datasets, each with its path and its desired number of replicas."""
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
     return {name: _dataset(name, table) for name, table in value.items()}
 
 
-def _dataset(name: str, table: object) -> DatasetWish:
+def _dataset(name: str, table: object) -> JdlDataset:
     if not DATASET_NAME.holds(name):
         raise ValueError(f"{name}: {DATASET_NAME.right}")
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
         raise TypeError(f"{name}: path and replicas, no other key")
     try:
-        path = text_parser(PATH)(table["path"])
+        path = regex_text_parser(PATH)(table["path"])
         replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
     if not path:
         raise ValueError(f"{name}: no path")
-    return DatasetWish(path=path, replicas=replicas)
+    return JdlDataset(path=path, replicas=replicas)
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -311,14 +311,14 @@ def _lines(value: object) -> str:
     if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")
     text = "\n".join(map(str, lines))
-    return text_parser(COMMAND)(text) if text.strip() else ""
+    return regex_text_parser(COMMAND)(text) if text.strip() else ""
 
 
 def _numbers(value: object) -> tuple[str, ...]:
     return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
 
 
-def choices_text(words: Iterable[str]) -> str:
+def join_choices_with_or(words: Iterable[str]) -> str:
     """Join alternatives with "or", for a message about expected words."""
     return " or ".join(words)
 
@@ -333,18 +333,20 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "resources": JdlClusterKey(field=TOGETHER, read=parse_oar_resource_request, right=LAYOUT),
     "walltime": JdlClusterKey(field="walltime_s", read=parse_walltime_s, right=TIME),
     "type": JdlClusterKey(
-        field="is_besteffort", read=_is_besteffort, right=f"expected {choices_text(TYPES)}"
+        field="is_besteffort", read=_is_besteffort, right=f"expected {join_choices_with_or(TYPES)}"
     ),
     "project": JdlClusterKey(
-        field="project", read=text_parser(WORD), right="expected a project's name"
+        field="project", read=regex_text_parser(WORD), right="expected a project's name"
     ),
-    "queue": JdlClusterKey(field="queue", read=text_parser(WORD), right="expected a queue's name"),
+    "queue": JdlClusterKey(
+        field="queue", read=regex_text_parser(WORD), right="expected a queue's name"
+    ),
     "pe": JdlClusterKey(
         field="environment",
-        read=text_parser(WORD),
+        read=regex_text_parser(WORD),
         right="expected a parallel environment of Grid Engine",
     ),
-    "properties": JdlClusterKey(field="properties", read=parse_host_properties, right=PROPERTIES),
+    "properties": JdlClusterKey(field="properties", read=parse_host_conditions, right=PROPERTIES),
     "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
     "prologue_walltime": JdlClusterKey(
         field="prologue_walltime_s", read=parse_walltime_s, right=TIME
@@ -358,7 +360,7 @@ KEYS: Mapping[str, JdlClusterKey] = {
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (_numbers, TASKS),
     "params": (_texts, TEXTS),
-    "param_file": (text_parser(PATH), "expected a file with one line for each task"),
+    "param_file": (regex_text_parser(PATH), "expected a file with one line for each task"),
 }
 
 

@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.request import VALUELESS, WORDS, split_relation
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.request import VALUELESS, WORDS, split_name_and_relation
 
 STEPS = ("prologue", "epilogue")  # each has its own walltime
 Path = tuple[str, ...]  # of a key: the names of its tables, then its own name
@@ -24,7 +24,7 @@ TOML = re.compile(rf"\s*(?:\[(?P<table>\s*{NAMES}\s*)\]|(?P<key>{NAMES})\s*=)")
 LONG = re.compile("\"\"\"|'''")
 
 
-def write_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
+def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
     """Return a campaign as a JDL's table; `parse_jdl` reads the same campaign from it."""
     table: dict[str, object] = {"name": jdl.name}
     if jdl.is_idempotent:
@@ -44,7 +44,7 @@ def write_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
     return table | {"params": list(parameters)}
 
 
-def _cluster_keys(cluster: AtCluster) -> Iterator[tuple[str, object]]:
+def _cluster_keys(cluster: JdlClusterSettings) -> Iterator[tuple[str, object]]:
     """Yield the keys of a cluster, without empty values."""
     yield "exec_file", cluster.exec_file
     yield "resources", _levels(cluster)
@@ -69,7 +69,7 @@ def _clock(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
-def _levels(cluster: AtCluster) -> str:
+def _levels(cluster: JdlClusterSettings) -> str:
     return (
         f"/nodes={cluster.nodes}/core={cluster.slots // cluster.nodes}"
         if cluster.nodes
@@ -89,7 +89,7 @@ def _clause(text: str) -> str:
 
 def _condition(pair: Pair) -> str:
     name, value = pair
-    bare, relation = split_relation(name)
+    bare, relation = split_name_and_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} '{value}'"
 

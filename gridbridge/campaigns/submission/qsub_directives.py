@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gridbridge.campaigns.submission.jdl_values import YEAR_S
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.request import is_home_place, resource_long_name
+from gridbridge.model.request import is_home_only_resource, resource_long_name
 from gridbridge.model.status_report import with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
@@ -92,13 +92,13 @@ def is_qsub_job_name(text: str) -> bool:
     return bool(NAME.fullmatch(text)) and not NOT_IN_NAMES.intersection(text)
 
 
-def is_ignored_option_valid(option: str, value: str) -> bool:
+def is_ignored_qsub_option_valid(option: str, value: str) -> bool:
     """Say whether qsub accepts this value of an option that has no effect in a campaign."""
     return bool(re.fullmatch(IDLE[option] or "", value, re.ASCII))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayRange:
+class QsubTaskRange:
     """The task numbers of an array job: first, last and step."""
 
     first: int
@@ -111,15 +111,15 @@ class ArrayRange:
         return range(self.first, self.last + 1, self.step)
 
 
-def parse_task_range(text: str) -> ArrayRange:
+def parse_qsub_task_range(text: str) -> QsubTaskRange:
     """Parse N, N-M or N-M:STEP; ParseError for other texts, and if M is less than N."""
-    first, last, step = parse_range_bounds(text)
+    first, last, step = parse_first_last_and_step(text)
     if last < first:
         raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
-    return ArrayRange(first=first, last=last, step=step)
+    return QsubTaskRange(first=first, last=last, step=step)
 
 
-def parse_range_bounds(text: str) -> tuple[int, int, int]:
+def parse_first_last_and_step(text: str) -> tuple[int, int, int]:
     """Parse N, N-M or N-M:STEP into first number, last number and step."""
     match = RANGE.fullmatch(text)
     if not match:
@@ -144,7 +144,7 @@ def parse_qsub_walltime_s(text: str) -> int:
     return max(1, round(seconds))
 
 
-def parse_limited_number(text: str, least: int) -> int:
+def parse_number_at_least(text: str, least: int) -> int:
     """Parse a number between `least` and the general maximum."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
         raise ParseError(f"it is no number from {least} to {MOST}")
@@ -159,11 +159,11 @@ def fewest_slots_of_ranges(text: str) -> int:
         if not match:
             raise ParseError(f"it is not a range of slots; {SLOT_RANGE_RIGHT}")
         ends = (match[1] or "1", match[3] or str(MOST) if match[2] else match[1])
-        least = min(least, *(parse_limited_number(end.lstrip("0") or "0", 1) for end in ends))
-    return parse_limited_number(str(least), 1)
+        least = min(least, *(parse_number_at_least(end.lstrip("0") or "0", 1) for end in ends))
+    return parse_number_at_least(str(least), 1)
 
 
-def path_on_any_host(text: str) -> tuple[str, list[str]]:
+def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
     """Return the path in a `-o` list that holds on all hosts, and notes on ignored paths."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
@@ -175,9 +175,9 @@ def path_on_any_host(text: str) -> tuple[str, list[str]]:
     return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
 
 
-def require_path_on_any_host(text: str) -> tuple[str, list[str]]:
+def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
     """Return the path like `path_on_any_host`; ParseError if all paths are for single hosts."""
-    path, notes = path_on_any_host(text)
+    path, notes = output_path_for_any_host(text)
     if not path:
         raise ParseError("it is a file of one host; expected a path without HOST:")
     return path, notes
@@ -192,7 +192,7 @@ def parse_qsub_boolean(word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptResource:
+class JobScriptResource:
     """A requested resource, `NAME=VALUE` or a NAME that must be true, and its line."""
 
     place: str
@@ -206,7 +206,7 @@ class JobScriptRequest:
     place: str = ""  # of what is read
     places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
     name: str = ""
-    array: ArrayRange | None = None
+    array: QsubTaskRange | None = None
     most: int = 0  # running tasks at a time; 0: no limit
     walltime_s: int = 0  # 0: not said
     soft_walltime_s: int = 0
@@ -218,7 +218,7 @@ class JobScriptRequest:
     is_joined: bool = False
     shell: str = ""
     is_soft: bool = False  # following resources are soft requests
-    resources: list[ScriptResource] = field(default_factory=list)
+    resources: list[JobScriptResource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused
 
@@ -258,7 +258,7 @@ class JobScriptParser:
             self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
             self._value(location, text, option, values)
-        elif is_ignored_option_valid(option, values[-1] if values else ""):
+        elif is_ignored_qsub_option_valid(option, values[-1] if values else ""):
             self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
             self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
@@ -284,7 +284,7 @@ def _words_behind(option: str, words: list[str]) -> int:
     return int(option in LATER or IDLE.get(option) is not None)
 
 
-def parse_resource_option(request: JobScriptRequest, text: str) -> list[str]:
+def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str]:
     """Parse the value of -l into walltime and resources; return warnings."""
     notes = []
     for entry in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
@@ -295,10 +295,10 @@ def parse_resource_option(request: JobScriptRequest, text: str) -> list[str]:
             raise ParseError("slots are no resource; expected -pe NAME N")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)
-        elif request.is_soft or is_home_place(name):
+        elif request.is_soft or is_home_only_resource(name):
             notes.append(f"{entry}: {IDLE_HERE}")
         else:
-            request.resources.append(ScriptResource(place=request.place, text=entry))
+            request.resources.append(JobScriptResource(place=request.place, text=entry))
             request.places["properties"] = f"{request.place}: -l {entry}"
     return notes
 
@@ -323,12 +323,12 @@ def _name(request: JobScriptRequest, text: str) -> None:
 
 
 def _array(request: JobScriptRequest, text: str) -> None:
-    first, last, step = parse_range_bounds(text)
-    request.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
+    first, last, step = parse_first_last_and_step(text)
+    request.array = QsubTaskRange(first=min(first, last), last=max(first, last), step=step)
 
 
 def _most(request: JobScriptRequest, text: str) -> None:
-    request.most = parse_limited_number(text, 0)
+    request.most = parse_number_at_least(text, 0)
 
 
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
@@ -352,17 +352,17 @@ def _given_folder(request: JobScriptRequest, path: str) -> None:
 
 
 def _output(request: JobScriptRequest, text: str) -> list[str]:
-    request.output, notes = require_path_on_any_host(text)
+    request.output, notes = require_any_host_output_path(text)
     return notes
 
 
 def _error(request: JobScriptRequest, text: str) -> list[str]:
-    request.error, notes = require_path_on_any_host(text)
+    request.error, notes = require_any_host_output_path(text)
     return notes
 
 
 def _input(_: JobScriptRequest, text: str) -> list[str]:
-    path, notes = require_path_on_any_host(text)
+    path, notes = require_any_host_output_path(text)
     if path != NO_INPUT:
         raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
@@ -386,7 +386,7 @@ def _joined(request: JobScriptRequest, word: str) -> None:
 
 
 def _shell(request: JobScriptRequest, text: str) -> list[str]:
-    path, notes = path_on_any_host(text)
+    path, notes = output_path_for_any_host(text)
     request.shell = path or request.shell
     return notes
 
@@ -410,7 +410,7 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-i": _input,
     "-t": _array,
     "-tc": _most,
-    "-l": parse_resource_option,
+    "-l": parse_qsub_resource_option,
     "-hard": _hard,
     "-soft": _soft,
     "-pe": _environment,

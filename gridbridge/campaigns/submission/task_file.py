@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from gridbridge.campaigns.submission.jdl_values import NUL, PARAMETERS, UTF_8
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign_names import first_parameter, has_closed_quotes
+from gridbridge.model.campaigns.campaign_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.status_report import with_noun
 
 LINE_BYTES = 65_536  # of one task's parameters
@@ -118,7 +118,7 @@ class TaskFileReader:
 
 def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Make the first word of each line unique in the campaign: the second `a` becomes `a#2`."""
-    names = {first_parameter(line)[0] for line in before}
+    names = {first_task_parameter(line)[0] for line in before}
     counts: dict[str, int] = {}
     return tuple(_renamed(line, names, counts) for line in lines)
 
@@ -143,7 +143,7 @@ def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
 
 
 def _renamed(line: str, names: set[str], counts: dict[str, int]) -> str:
-    first, end = first_parameter(line)
+    first, end = first_task_parameter(line)
     name = first
     while name in names:
         counts[first] = counts.get(first, 1) + 1

@@ -10,7 +10,7 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
@@ -41,7 +41,7 @@ ANSWER_S = 90.0  # a runner started by cron answers within a minute
 TAKEN_S = 600.0  # after the runner took the request: time for its restart or a locked file
 
 
-class RequestNotTaken(GridbridgeError):
+class NoRunnerForRequest(GridbridgeError):
     """No runner took the request: nothing was stored or changed."""
 
 
@@ -49,15 +49,15 @@ class RunnerAnswerTimeout(GridbridgeError):
     """The runner took a request and did not answer: its outcome is unknown."""
 
 
-class SubmissionRefused(GridbridgeError):
+class CampaignSubmissionRefusal(GridbridgeError):
     """The service refused a campaign."""
 
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Submit a campaign to the runner, and return its number.
 
-    Raises SubmissionRefused, RunnerAnswerTimeout, and RequestNotTaken if no runner takes the
-    campaign, which is then withdrawn.
+    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes
+    the campaign, which is then withdrawn.
     """
     return _brought(asdict(parsed.jdl), parsed.parameters, folder, published)
 
@@ -79,47 +79,49 @@ def _brought(
     """
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
-        raise SubmissionRefused(NOT_ROOT)
+        raise CampaignSubmissionRefusal(NOT_ROOT)
     header = {**fields, UNIQUE: files.random_file_name()}
     try:
-        token = campaign_files.write_campaign_file(
+        token = campaign_files.write_campaign_file_to_inbox(
             campaign_files.encode_campaign_file(header, parameters), folder
         )
     except StateError as error:
-        raise RequestNotTaken(str(error)) from error
+        raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_campaign_file(
         token, folder
     ):
-        raise RequestNotTaken(NOBODY)
+        raise NoRunnerForRequest(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
-        raise SubmissionRefused(str(answer["refused"]))
+        raise CampaignSubmissionRefusal(str(answer["refused"]))
     return int(answer["campaign"])
 
 
-def request_and_wait(
-    verb: OwnerVerb,
+def request_runner_replies(
+    verb: OwnerRequestVerb,
     numbers: tuple[int, ...],
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
     of: tuple[int, ...] = (),
-) -> dict[int, OwnerReply]:
+) -> dict[int, OwnerRequestReply]:
     """Ask the runner to act on campaigns or on their events; return its reply for each number.
 
-    Numbers and tasks beyond the service's maximum do not exist. Raises RequestNotTaken if no
+    Numbers and tasks beyond the service's maximum do not exist. Raises NoRunnerForRequest if no
     runner takes the request, so nothing was changed, and RunnerAnswerTimeout.
     """
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
-        return dict.fromkeys(numbers, OwnerReply.NO_TASK)
-    answer = request_answer(verb, possible, folder, published, task, of=of) if possible else {}
-    replies = {int(number): OwnerReply(word) for number, word in answer.items()}
-    return dict.fromkeys(numbers, OwnerReply.UNKNOWN) | replies
+        return dict.fromkeys(numbers, OwnerRequestReply.NO_TASK)
+    answer = (
+        request_runner_answer(verb, possible, folder, published, task, of=of) if possible else {}
+    )
+    replies = {int(number): OwnerRequestReply(word) for number, word in answer.items()}
+    return dict.fromkeys(numbers, OwnerRequestReply.UNKNOWN) | replies
 
 
-def request_answer(
-    verb: OwnerVerb,
+def request_runner_answer(
+    verb: OwnerRequestVerb,
     numbers: tuple[int, ...] = (),
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
@@ -132,16 +134,18 @@ def request_answer(
     try:
         token = campaign_files.write_owner_request(verb, numbers, folder, task, subscription, of)
     except StateError as error:
-        raise RequestNotTaken(str(error)) from error
+        raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(
         token, folder
     ):
-        raise RequestNotTaken(NOT_TOLD if verb is OwnerVerb.SUBSCRIPTIONS else NOT_CHANGED)
+        raise NoRunnerForRequest(
+            NOT_TOLD if verb is OwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED
+        )
     return _answer(token, published)
 
 
 def _require_spool(folder: str, published: str) -> None:
-    """Raise RequestNotTaken on a host without the service's folder, such as a login node.
+    """Raise NoRunnerForRequest on a host without the service's folder, such as a login node.
 
     On the host where the service publishes, the error says that the folder is missing.
     """
@@ -149,8 +153,10 @@ def _require_spool(folder: str, published: str) -> None:
         return
     if os.path.isdir(published):
         missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
-        raise RequestNotTaken(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
-    raise RequestNotTaken(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
+        raise NoRunnerForRequest(
+            f"{missing}: no such folder, though {published} is here; {MADE_BY}"
+        )
+    raise NoRunnerForRequest(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
@@ -169,7 +175,7 @@ def _answer(token: str, published: str) -> dict[str, Any]:
         return answer
 
 
-def require_published(folder: str = PUBLISHED) -> None:
+def require_published_files(folder: str = PUBLISHED) -> None:
     """Raise StateError on a host that does not see the service's published files."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
@@ -198,21 +204,23 @@ def require_valid_subscription(way: NotificationChannel, identity: str) -> None:
 
 
 def change_subscription(
-    verb: OwnerVerb,
+    verb: OwnerRequestVerb,
     way: NotificationChannel,
     identity: str,
     severity: NotificationSeverity,
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
-) -> OwnerReply:
+) -> OwnerRequestReply:
     """Subscribe or unsubscribe the caller; raises like `request_and_wait`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    return OwnerReply(request_answer(verb, (), folder, published, subscription=subscription)[ONE])
+    return OwnerRequestReply(
+        request_runner_answer(verb, (), folder, published, subscription=subscription)[ONE]
+    )
 
 
 def own_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return the caller's subscriptions, each with channel, address and severity."""
-    subscriptions: list[dict[str, str]] = request_answer(
-        OwnerVerb.SUBSCRIPTIONS, (), folder, published
+    subscriptions: list[dict[str, str]] = request_runner_answer(
+        OwnerRequestVerb.SUBSCRIPTIONS, (), folder, published
     )["subscriptions"]
     return subscriptions

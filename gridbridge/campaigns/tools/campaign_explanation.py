@@ -18,70 +18,74 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.campaigns.send_reasons import (
-    PrecedenceReason,
-    SendCause,
-    SendReason,
-    ShownSendReasons,
+    CampaignPrecedenceReason,
+    ShownTaskSendReasons,
+    TaskSendCause,
+    TaskSendReason,
 )
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.status_report import with_noun
 
 SENTENCES = {
-    SendCause.SENT: "{sent_there}; {were_free}{ratio}",
-    SendCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
-    SendCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
-    SendCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    SendCause.PREPARING: "its prologue or epilogue is to end there first; then its tasks are sent",
-    SendCause.DRAINED: (
+    TaskSendCause.SENT: "{sent_there}; {were_free}{ratio}",
+    TaskSendCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
+    TaskSendCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
+    TaskSendCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
+    TaskSendCause.PREPARING: (
+        "its prologue or epilogue is to end there first; then its tasks are sent"
+    ),
+    TaskSendCause.DRAINED: (
         "it is drained (gridbridge status says why): it gets nothing until that ends"
     ),
-    SendCause.STRESSED: "{stressed}; nothing is sent there until that is below {stress_limit:g}",
-    SendCause.TRIED: "it has had its task: a test sends one to each cluster",
-    SendCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
-    SendCause.MAX_ARRAYS: (
+    TaskSendCause.STRESSED: (
+        "{stressed}; nothing is sent there until that is below {stress_limit:g}"
+    ),
+    TaskSendCause.TRIED: "it has had its task: a test sends one to each cluster",
+    TaskSendCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
+    TaskSendCause.MAX_ARRAYS: (
         "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs);"
         " one has to end"
     ),
-    SendCause.TOO_LARGE: (
+    TaskSendCause.TOO_LARGE: (
         "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there;"
         " ask for fewer"
     ),
-    SendCause.KEPT_OFF: (
+    TaskSendCause.KEPT_OFF: (
         "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
         " fail them; where none such is open they go there again, but for those that overran their"
         " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
     ),
-    SendCause.FULL: (
+    TaskSendCause.FULL: (
         "{were_free}, and a task needs {slots}; a job has to end there"
         " ({others_wait}, {may_wait} more may)"
     ),
-    SendCause.WAITING_THERE: (
+    TaskSendCause.WAITING_THERE: (
         "{were_free}, for which {others_wait}"
         " ({waiting} of its own); when those have started, it is its turn"
     ),
-    SendCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
-    SendCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
-    SendCause.OTHERS_FIRST: "{were_free}, which {others}",
+    TaskSendCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
+    TaskSendCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
+    TaskSendCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
-    PrecedenceReason.TEST: (
+    CampaignPrecedenceReason.TEST: (
         "went to {before}: tests go first; when they have their tasks, it is its turn"
     ),
-    PrecedenceReason.TESTS: (
+    CampaignPrecedenceReason.TESTS: (
         "went to {before}: {theirs:g} tests of a person at a time go first there;"
         " when one of those has ended, it is its turn"
     ),
-    PrecedenceReason.AFFINITY: (
+    CampaignPrecedenceReason.AFFINITY: (
         "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
     ),
-    PrecedenceReason.SHARE: (
+    CampaignPrecedenceReason.SHARE: (
         "went to {before}, who used less before: {theirs:.0f} slot-seconds against {own:.0f};"
         " when that evens out, it is its turn"
     ),
-    PrecedenceReason.PRIORITY: (
+    CampaignPrecedenceReason.PRIORITY: (
         "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
     ),
-    PrecedenceReason.AGE: "went to {before}, which {are} older; it gets what they leave",
+    CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; it gets what they leave",
 }
 NOT_TAKEN = "{sent_to_it} to be sent there, and it took none: event {refusal} says why"
 OTHERS = "go to others before it; when they have what they want, it is its turn"
@@ -99,7 +103,7 @@ class CampaignExplanation:
     campaign: ShownCampaign
     task: PublishedTask | None = None
     at: datetime | None = None  # of the last cycle; None if no task waits for a cycle
-    reasons: tuple[SendReason, ...] = ()
+    reasons: tuple[TaskSendReason, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
@@ -110,10 +114,12 @@ def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation 
         campaign, number = event_commands.parse_cigri_job_id(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    shown = event_commands.find_campaign(campaign, folder) if os.path.isdir(folder) else None
+    shown = (
+        event_commands.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
+    )
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
-    task = event_commands.find_task(shown, number, folder)
+    task = event_commands.find_published_task(shown, number, folder)
     return _of_task(shown, task, folder) if task else None
 
 
@@ -177,7 +183,7 @@ def _explain(
         return CampaignExplanation(
             campaign=campaign, task=task, sentences=tuple(filter(None, sentences))
         )
-    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
     reasons = (
         tuple(reason for reason in last.reasons if reason.campaign == campaign.number)
         if last
@@ -198,7 +204,9 @@ def _ending(campaign: ShownCampaign, subject: str) -> str:
     return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
 
-def _sentences(reasons: tuple[SendReason, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
+def _sentences(
+    reasons: tuple[TaskSendReason, ...], events: tuple[CampaignEvent, ...]
+) -> Iterator[str]:
     for reason in reasons:
         refusal = _refusal(reason, events)
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
@@ -207,19 +215,19 @@ def _sentences(reasons: tuple[SendReason, ...], events: tuple[CampaignEvent, ...
         yield "the next cycle decides about what waits"
 
 
-def _refusal(reason: SendReason, events: tuple[CampaignEvent, ...]) -> int:
+def _refusal(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> int:
     """Return the event of a cluster that refused all arrays of the last cycle; 0 for none.
 
     The next array that the cluster accepts closes the event.
     """
-    if reason.cause is not SendCause.SENT:
+    if reason.cause is not TaskSendCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster
     refused = (event for event in events if event.code in SUBMISSION_EVENTS)
     return next((event.number for event in refused if event.what[1:3] == pair), 0)
 
 
-def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
+def _numbers(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
     """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (
@@ -251,7 +259,7 @@ def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str,
     return numbers | texts | _counted(reason) | {"others": _served_before(reason)}
 
 
-def _counted(reason: SendReason) -> dict[str, object]:
+def _counted(reason: TaskSendReason) -> dict[str, object]:
     """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
@@ -271,11 +279,11 @@ def _counted(reason: SendReason) -> dict[str, object]:
     }
 
 
-def _closes(event: CampaignEvent, reason: SendReason) -> bool:
+def _closes(event: CampaignEvent, reason: TaskSendReason) -> bool:
     return event.what[:3] == (reason.code, reason.campaign, reason.cluster)
 
 
-def _served_before(reason: SendReason) -> str:
+def _served_before(reason: TaskSendReason) -> str:
     """Say which campaigns were served first, and by which rule."""
     if not reason.order:
         return OTHERS
@@ -293,7 +301,7 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
-            words = event_commands.event_text(event, {campaign.number: campaign.state})
+            words = event_commands.describe_event_to_user(event, {campaign.number: campaign.state})
             yield f"event {event.number}, {event.code}: {words}"
 
 

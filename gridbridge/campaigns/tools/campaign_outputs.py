@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission.jdl_values import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
 from gridbridge.model.route import BARE, SshLogin
@@ -40,7 +40,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputFolder:
+class CampaignOutputFolder:
     """The folder of a campaign's outputs at one cluster."""
 
     login: SshLogin | None
@@ -50,7 +50,7 @@ class OutputFolder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchOutcome:
+class OutputFetchOutcome:
     """How many files were fetched from a cluster, and what went wrong."""
 
     cluster: str
@@ -65,7 +65,7 @@ def task_output_name(task: PublishedTask, stream: str) -> str:
 
 def own_output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
-) -> Mapping[str, OutputFolder]:
+) -> Mapping[str, CampaignOutputFolder]:
     """Return the output folder at each cluster for the caller's own campaign.
 
     CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
@@ -74,29 +74,29 @@ def own_output_folders(
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = trust.account_name_or_uid(uid)
-        raise CampaignFileNotOwned(
+        raise ForeignOrMissingCampaignFile(
             f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ..."
         )
     header, _ = campaign_files.read_own_campaign_file(number, folder)
-    policy, _ = users_configuration.load_policy_for_users(config)
+    policy, _ = users_configuration.load_users_configuration(config)
     clusters = {
         name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters
     }
     folders = {}
     for name, cluster in clusters.items():
-        where = reach_cluster(policy, name)
+        where = configured_cluster_address(policy, name)
         path = _folder(where.login, str(cluster["exec_directory"]), number)
         declared = tuple(
             output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
         )
-        folders[name] = OutputFolder(
+        folders[name] = CampaignOutputFolder(
             login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
         )
     return folders
 
 
-def read_output_tails(
-    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolder]
+def read_task_output_tails(
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, CampaignOutputFolder]
 ) -> tuple[dict[int, str], list[str]]:
     """Return the last bytes of each task's stream, by task, and a list of problems.
 
@@ -115,17 +115,17 @@ def read_output_tails(
     return texts, problems
 
 
-def fetch_outputs(
+def fetch_task_outputs(
     tasks: Iterable[PublishedTask],
     to: str,
-    at: Mapping[str, OutputFolder],
+    at: Mapping[str, CampaignOutputFolder],
     *,
     is_chosen: bool = True,
-) -> tuple[FetchOutcome, ...]:
+) -> tuple[OutputFetchOutcome, ...]:
     """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
-    Symlinks in the folder are never followed. Raises StateError for a folder that can't be made or
-    written, and for a default folder that belongs to another user.
+    Symlinks in the folder are never followed. Raises StateError for a folder that can't
+    be made or written, and for a default folder that belongs to another user.
     """
     if os.path.exists(to) and not os.path.isdir(to):
         raise StateError(f"{to}: not a folder")
@@ -135,7 +135,7 @@ def fetch_outputs(
         raise StateError(f"{to}: {error.strerror}") from error
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
-    if not (is_chosen or files.is_own_path(to)):
+    if not (is_chosen or files.is_owned_by_current_user(to)):
         raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
     return tuple(
         _fetch(name, cluster_tasks, to, at)
@@ -144,12 +144,12 @@ def fetch_outputs(
 
 
 def _fetch(
-    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolder]
-) -> FetchOutcome:
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, CampaignOutputFolder]
+) -> OutputFetchOutcome:
     names = [task_output_name(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
         source = at[cluster]
-        good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
+        good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in source.outputs]
         if source.login:
             rsync.pull_files(
@@ -158,12 +158,12 @@ def _fetch(
         else:
             _copy(source.folder, names, to)
     except KeyError:
-        return FetchOutcome(cluster=cluster, files=0, problem="not configured any more")
+        return OutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return FetchOutcome(
+        return OutputFetchOutcome(
             cluster=cluster, files=_present(names, to), problem=describe_error(error)
         )
-    return FetchOutcome(cluster=cluster, files=_present(names, to))
+    return OutputFetchOutcome(cluster=cluster, files=_present(names, to))
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
@@ -261,7 +261,7 @@ def _present(names: Iterable[str], to: str) -> int:
 
 
 def _look(
-    source: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
+    source: CampaignOutputFolder, tasks: list[PublishedTask], stream: str, most: int
 ) -> dict[int, str]:
     names = (task_output_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_files import HIGHEST, CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import HIGHEST, ForeignOrMissingCampaignFile
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
-from gridbridge.campaigns.submission.jdl_writer import write_jdl
+from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.decisions.campaigns import progress_counts
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     CampaignEvent,
@@ -24,12 +24,12 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
-    ShownGrid,
-    ShownGridCluster,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
 )
-from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndTimes
+from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.model.published import ShownCluster
+from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.program.encoding import decode_model_value
 from gridbridge.state import published_json as shown
 
@@ -44,14 +44,14 @@ def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     return shown.events if shown else ()
 
 
-def event_text(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
+def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
     """Say what happened, with regard to the campaign's present state."""
     return describe_campaign_event(event, states.get(event.campaign))
 
 
-def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
+def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
     """Return the clusters that campaigns may use, sorted by name."""
-    grid = published_campaign_files.read_published_campaign_value(ShownGrid, folder)
+    grid = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, folder)
     if not grid:
         return ()
     return tuple(
@@ -60,10 +60,10 @@ def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, 
     )
 
 
-def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
+def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
     """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
     polled = shown.read_published_value(
-        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", ShownCluster
+        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterStatus
     )
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
@@ -78,7 +78,7 @@ def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGri
     )
 
 
-def select_events(
+def select_published_events(
     events: Iterable[CampaignEvent],
     campaign: int | None,
     number: int | None,
@@ -97,7 +97,9 @@ def select_events(
     )
 
 
-def cluster_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
+def cluster_silence_and_closures(
+    events: Iterable[CampaignEvent], cluster: str
+) -> tuple[bool, tuple[int, ...]]:
     """Say whether a cluster is silent, and return the campaigns that it is closed to."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
@@ -106,7 +108,7 @@ def cluster_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[boo
     )
 
 
-def first_task_details(
+def first_failed_task_details(
     event: CampaignEvent, folder: str = CAMPAIGNS
 ) -> tuple[str, tuple[str, ...]]:
     """Return the parameters and last error lines of an event's first task, to their owner.
@@ -125,7 +127,7 @@ def first_task_details(
         words = _last_words(outputs, event) if is_ours else ()  # root reads no users' paths
         return _plain(lines[event.first_task]), words
     except (
-        CampaignFileNotOwned,
+        ForeignOrMissingCampaignFile,
         OSError,
         ValueError,
         KeyError,
@@ -142,7 +144,7 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
         return ""
     try:
         return _plain(_brought(event, folder)[1]) or "$HOME"
-    except (CampaignFileNotOwned, KeyError, TypeError, AttributeError):
+    except (ForeignOrMissingCampaignFile, KeyError, TypeError, AttributeError):
         return ""
 
 
@@ -169,7 +171,7 @@ def _plain(line: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
-def find_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
+def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
     """Return a published campaign; None if it does not exist."""
     return next(
         (
@@ -181,7 +183,7 @@ def find_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
     )
 
 
-def list_tasks(
+def list_published_tasks(
     campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
 ) -> Iterator[PublishedTask]:
     """Return a campaign's tasks from a number on, including tasks that were never sent."""
@@ -190,32 +192,42 @@ def list_tasks(
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
             task = sent.get(number) or _never_sent(campaign, number)
-            is_suspect = task.outcome is TaskOutcome.SUCCESS and task.cluster in campaign.sinks
+            is_suspect = (
+                task.outcome is TaskAttemptOutcome.SUCCESS and task.cluster in campaign.sinks
+            )
             yield replace(task, is_suspect=True) if is_suspect else task
 
 
-def find_task(
+def find_published_task(
     campaign: ShownCampaign, number: int, folder: str = PUBLISHED
 ) -> PublishedTask | None:
     """Return a task of a campaign; None if it does not exist."""
-    return next(list_tasks(campaign, number, folder), None) if number < campaign.tasks else None
+    return (
+        next(list_published_tasks(campaign, number, folder), None)
+        if number < campaign.tasks
+        else None
+    )
 
 
-def failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedTask, ...]:
+def finally_failed_tasks(
+    campaign: ShownCampaign, folder: str = PUBLISHED
+) -> tuple[PublishedTask, ...]:
     """Return the tasks that have failed for good."""
     is_over = campaign.state is CampaignState.TERMINATED
-    all_tasks = list_tasks(campaign, 0, folder)
+    all_tasks = list_published_tasks(campaign, 0, folder)
     return tuple(
         task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED)
     )
 
 
-def with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
+def campaign_with_cluster_progress(
+    campaign: ShownCampaign, folder: str = PUBLISHED
+) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
     return progress_counts.add_ended_task_counts(campaign, task_end_times(campaign, folder))
 
 
-def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when and at which cluster the tasks of a campaign ended."""
     return published_campaign_files.read_published_task_ends(campaign.number, folder)
 
@@ -224,14 +236,14 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
     """Return the parameters of the caller's campaign; empty for another user's campaign."""
     try:
         return campaign_files.read_own_campaign_file(number, folder)[1]
-    except CampaignFileNotOwned:
+    except ForeignOrMissingCampaignFile:
         return []
 
 
 def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of the caller's campaign; CampaignFileNotOwned for another user's."""
+    """Return the JDL of the caller's campaign; ForeignOrMissingCampaignFile for another user's."""
     header, parameters = campaign_files.read_own_campaign_file(number, folder)
-    return write_jdl(decode_model_value(header, Jdl), parameters)
+    return campaign_to_jdl_table(decode_model_value(header, Jdl), parameters)
 
 
 def parse_cigri_job_id(text: str) -> tuple[int, int]:

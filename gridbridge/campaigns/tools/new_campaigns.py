@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, replace
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
-from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import event_commands
 from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.program import users_configuration
@@ -19,7 +19,7 @@ from gridbridge.program.encoding import decode_model_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignOptions:
+class GridsubCampaignOptions:
     """Options of gridsub for a campaign without a JDL."""
 
     clusters: str = ""  # a,b; empty: all
@@ -41,22 +41,28 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
     )
 
 
-def campaign_for_numbers(
-    numbers: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
+def campaign_from_number_list(
+    numbers: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each number; ConfigError lists all mistakes."""
-    return command_line_campaigns.campaign_of_numbers(numbers, words, _typed(options, path))
+    return command_line_campaigns.campaign_with_task_per_number(
+        numbers, words, _typed(options, path)
+    )
 
 
-def campaign_for_lines(
-    file: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
+def campaign_from_line_file(
+    file: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
     """Return a campaign that runs a command for each line; ConfigError lists all mistakes."""
-    return command_line_campaigns.campaign_of_lines(file, words, _typed(options, path))
+    return command_line_campaigns.campaign_with_task_per_line(file, words, _typed(options, path))
 
 
-def campaign_for_script(
-    file: str, text: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
+def campaign_from_job_script(
+    file: str,
+    text: str,
+    words: tuple[str, ...],
+    options: GridsubCampaignOptions,
+    path: str = CONFIG,
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes."""
     return command_line_campaigns.campaign_of_job_script(file, text, words, _typed(options, path))
@@ -66,11 +72,11 @@ def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
     """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
-    campaign = event_commands.find_campaign(number, published)
+    campaign = event_commands.find_published_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    tasks = event_commands.failed_tasks(campaign, published)
-    failed_tasks = [task for task in tasks if task.outcome is not TaskOutcome.UNWANTED]
+    tasks = event_commands.finally_failed_tasks(campaign, published)
+    failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
     header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
@@ -116,27 +122,27 @@ def decode_parsed_jdl(data: bytes) -> ParsedJdl:
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
-def clusters_with_arrays(path: str = CONFIG) -> tuple[str, ...]:
+def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
     """Return the configured clusters that accept array jobs."""
     from gridbridge.batch.adapters import ADAPTERS
 
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
 def _site_clusters(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(users_configuration.load_policy_for_users(path)[0].clusters))
+        return tuple(sorted(users_configuration.load_users_configuration(path)[0].clusters))
     except ConfigError:
         return ()
 
 
-def _typed(options: CampaignOptions, path: str) -> CommandLineOptions:
+def _typed(options: GridsubCampaignOptions, path: str) -> CommandCampaignOptions:
     words = (word.strip() for word in options.clusters.split(","))
     chosen = tuple(dict.fromkeys(filter(None, words)))
     _refuse_unknown(chosen, _site_clusters(path))
     names = chosen or _campaign_clusters(path)
-    return CommandLineOptions(
+    return CommandCampaignOptions(
         clusters=names,
         by_resource=_by_resource(names, path),
         resources=options.resources,
@@ -160,7 +166,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
     """Return those of some clusters that are asked for resources by their own names."""
     try:
-        policy, _ = users_configuration.load_policy_for_users(path)
+        policy, _ = users_configuration.load_users_configuration(path)
     except ConfigError:
         return frozenset()  # nobody knows what they are; what is asked for is told
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
@@ -169,6 +175,6 @@ def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
 
 def _campaign_clusters(path: str) -> tuple[str, ...]:
     try:
-        return clusters_with_arrays(path)
+        return clusters_accepting_arrays(path)
     except ConfigError as error:
         raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error

@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionResult,
     AdmissionRule,
+    AdmissionRuleChanges,
     CampaignCandidate,
-    FiredRule,
 )
 from gridbridge.model.campaigns.jdl import Jdl
 
@@ -25,7 +25,7 @@ def apply_admission_rules(
 
     A campaign for which the rules leave no cluster is refused, too.
     """
-    jdl, fired, removals = candidate.jdl, list[FiredRule](), list[str]()
+    jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))
         if isinstance(answer, AdmissionRefusal):
@@ -33,7 +33,9 @@ def apply_admission_rules(
                 jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}"
             )
         if answer is not None and answer != jdl:
-            fired.append(FiredRule(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
+            fired.append(
+                AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer)))
+            )
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
                 removals.append(f"{rule.name} takes {', '.join(removed)} away")
             jdl = answer
@@ -42,7 +44,7 @@ def apply_admission_rules(
     return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def explain_unapplied_rules(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
+def explain_rule_violation(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
     """Say why a submitted campaign does not comply with the rules; empty if it does."""
     admitted = apply_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:

@@ -12,14 +12,18 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from gridbridge.decisions.campaigns.campaign_event_rules import select_given_up_conflicts
-from gridbridge.decisions.wrapper_end import job_exit_status, was_preempted, why_job_not_started
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.decisions.wrapper_end import (
+    was_job_preempted,
+    why_job_not_started,
+    wrapper_exit_status,
+)
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cancellation import (
@@ -28,42 +32,45 @@ from gridbridge.model.campaigns.cancellation import (
     CancellationMark,
     CancellationReason,
 )
-from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
+from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
-RESUBMIT_OUTCOMES = {RESUBMIT: TaskOutcome.RESUBMIT, RESUBMIT_LAST: TaskOutcome.RESUBMIT_LAST}
-KILL_OUTCOMES = {
-    KillReason.PLACE: TaskOutcome.PREEMPTED,
-    KillReason.WALLTIME: TaskOutcome.WALLTIME,
-    KillReason.DELETION: TaskOutcome.CANCELLED,
+RESUBMIT_OUTCOMES = {
+    RESUBMIT: TaskAttemptOutcome.RESUBMIT,
+    RESUBMIT_LAST: TaskAttemptOutcome.RESUBMIT_LAST,
 }
-DELETION_OUTCOMES = frozenset({TaskOutcome.SIGNAL, TaskOutcome.CANCELLED})
-KILLED_OUTCOMES = DELETION_OUTCOMES | {TaskOutcome.SITE_FAULT}
+KILL_OUTCOMES = {
+    JobKillReason.PLACE: TaskAttemptOutcome.PREEMPTED,
+    JobKillReason.WALLTIME: TaskAttemptOutcome.WALLTIME,
+    JobKillReason.DELETION: TaskAttemptOutcome.CANCELLED,
+}
+DELETION_OUTCOMES = frozenset({TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.CANCELLED})
+KILLED_OUTCOMES = DELETION_OUTCOMES | {TaskAttemptOutcome.SITE_FAULT}
 
-SELF_ENDED_OUTCOMES = frozenset({TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR})
+SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR})
 
 
-def classify_job_end(end: JobEnd, walltime_s: int) -> TaskOutcome:
+def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
     """Return the outcome of an ended job; a kill after the walltime is WALLTIME."""
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
-    if was_preempted(end):
-        return TaskOutcome.PREEMPTED
+    if was_job_preempted(end):
+        return TaskAttemptOutcome.PREEMPTED
     if why_job_not_started(end):
-        return TaskOutcome.SETUP_ERROR
+        return TaskAttemptOutcome.SETUP_ERROR
     if end.is_unseen:
-        return TaskOutcome.SITE_FAULT
-    if end.signal is not None and job_exit_status(end) is None:
+        return TaskAttemptOutcome.SITE_FAULT
+    if end.signal is not None and wrapper_exit_status(end) is None:
         is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
-        return TaskOutcome.WALLTIME if is_late else TaskOutcome.SIGNAL
-    if (status := job_exit_status(end)) == 0:
-        return TaskOutcome.SUCCESS
-    return RESUBMIT_OUTCOMES.get(status or 0, TaskOutcome.PROGRAM_ERROR)
+        return TaskAttemptOutcome.WALLTIME if is_late else TaskAttemptOutcome.SIGNAL
+    if (status := wrapper_exit_status(end)) == 0:
+        return TaskAttemptOutcome.SUCCESS
+    return RESUBMIT_OUTCOMES.get(status or 0, TaskAttemptOutcome.PROGRAM_ERROR)
 
 
 def classify_deleted_task_end(
-    end: JobEnd, outcome: TaskOutcome, wiped_for: CancellationReason
-) -> TaskOutcome:
+    end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: CancellationReason
+) -> TaskAttemptOutcome:
     """Return the outcome of a task that nikita deleted, unless it ended by itself.
 
     A task that its owner cancelled does not run again, whatever its end. A task that started before
@@ -71,22 +78,22 @@ def classify_deleted_task_end(
     task of a move was ended by somebody else.
     """
     if wiped_for is CancellationReason.UNWANTED:
-        return outcome if outcome in SELF_ENDED_OUTCOMES else TaskOutcome.UNWANTED
+        return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
     if outcome not in KILLED_OUTCOMES:
         return outcome
     if wiped_for is CancellationReason.OVERRAN:
-        return TaskOutcome.WALLTIME
-    is_new = end.is_unstarted and end.killed_for is KillReason.DELETION
+        return TaskAttemptOutcome.WALLTIME
+    is_new = end.is_unstarted and end.killed_for is JobKillReason.DELETION
     if wiped_for in REASONS_OF_MOVES:
-        return TaskOutcome.MOVED if is_new else outcome
-    return TaskOutcome.WIPED if is_new else TaskOutcome.PREEMPTED
+        return TaskAttemptOutcome.MOVED if is_new else outcome
+    return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-ReportedEnd = JobEnd | FutureJobEnd | None  # None: what is told contradicts itself
+ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: what is told contradicts itself
 ReportedEnds = Mapping[int, ReportedEnd]  # by index
 NO_CANCELLATION_MARKS: Mapping[int, CancellationMark] = {}
 UNKNOWN_END = JobEnd()
-DELETED_BEFORE_START = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True)
+DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
 MAX_WAIT_FOR_FUTURE_END_S = (
     600.0  # an end in the future counts this long after the task was last listed
 )
@@ -176,7 +183,7 @@ class MissingAttemptJudge:
             unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
         )
         attempts = tuple(
-            mark_attempt_lost_in_job(attempt, array.job_id) if attempt.place in lost else attempt
+            record_lost_job_in_attempt(attempt, array.job_id) if attempt.place in lost else attempt
             for attempt in attempts
         )
         attempts = tuple(cap_run_time(attempt, missing_array.sent_s) for attempt in attempts)
@@ -200,8 +207,8 @@ def count_kill_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
 
     Accounting of OAR says that a job was deleted, that of Grid Engine only which signal ended it.
     """
-    is_killed = attempt.outcome is TaskOutcome.SIGNAL
-    return replace(attempt, outcome=TaskOutcome.CANCELLED) if is_killed else attempt
+    is_killed = attempt.outcome is TaskAttemptOutcome.SIGNAL
+    return replace(attempt, outcome=TaskAttemptOutcome.CANCELLED) if is_killed else attempt
 
 
 def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
@@ -217,7 +224,9 @@ def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
 
 
 def close_attempts_without_end(
-    attempts: Iterable[TaskAttempt], outcome: TaskOutcome, marks: Mapping[int, CancellationMark]
+    attempts: Iterable[TaskAttempt],
+    outcome: TaskAttemptOutcome,
+    marks: Mapping[int, CancellationMark],
 ) -> tuple[TaskAttempt, ...]:
     """Give attempts without a reported end an outcome.
 
@@ -228,7 +237,9 @@ def close_attempts_without_end(
         index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED
     }
     return tuple(
-        replace(attempt, outcome=TaskOutcome.UNWANTED if attempt.place in unwanted else outcome)
+        replace(
+            attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome
+        )
         for attempt in attempts
     )
 
@@ -243,14 +254,14 @@ def find_lost_task_indices(
     untold = (
         attempt
         for attempt in late
-        if attempt.place not in ends and not is_prologue_task(attempt.task)
+        if attempt.place not in ends and not is_prologue_or_epilogue_task(attempt.task)
     )
     return frozenset(attempt.place for attempt in untold if attempt.place in ran)
 
 
-def mark_attempt_lost_in_job(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
+def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
     """Record the job that its cluster lost in an attempt with outcome SITE_FAULT."""
-    is_lost = attempt.outcome is TaskOutcome.SITE_FAULT
+    is_lost = attempt.outcome is TaskAttemptOutcome.SITE_FAULT
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
@@ -267,14 +278,16 @@ def dispute_overdue_future_ends(
         if missed_s > MAX_WAIT_FOR_FUTURE_END_S
     }
     return {
-        index: end if index not in late or not isinstance(end, FutureJobEnd) or end.end else None
+        index: end
+        if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end
+        else None
         for index, end in ends.items()
     }
 
 
-def select_future_ends(ends: ReportedEnds) -> tuple[FutureJobEnd, ...]:
+def select_future_ends(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
     """Return the reported ends whose time is in the future."""
-    return tuple(end for end in ends.values() if isinstance(end, FutureJobEnd))
+    return tuple(end for end in ends.values() if isinstance(end, FutureDatedJobEnd))
 
 
 def select_attempts_with_conflicting_ends(
@@ -322,7 +335,7 @@ def select_unaccounted_attempts(
         attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
     }
     late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
-    future = {index for index, end in ends.items() if isinstance(end, FutureJobEnd)}
+    future = {index for index, end in ends.items() if isinstance(end, FutureDatedJobEnd)}
     late += [
         attempt
         for attempt in missing
@@ -346,7 +359,7 @@ def select_attempts_still_alive(
 
 
 def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
-    if isinstance(end, FutureJobEnd):
+    if isinstance(end, FutureDatedJobEnd):
         return end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
     return end
 
@@ -358,7 +371,7 @@ def _with_outcome(
     return replace(
         attempt,
         outcome=classify_deleted_task_end(end, outcome, mark.wiped_for) if mark else outcome,
-        exit_status=job_exit_status(end),
+        exit_status=wrapper_exit_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
         host=end.host,
     )

@@ -12,10 +12,10 @@ from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import Schedul
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioPrediction
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 
-class CampaignClusterMatches:
+class SchedulerTaskCounts:
     """Asks each campaign's scheduler how many tasks go to each cluster in one cycle."""
 
     def __init__(
@@ -75,7 +75,7 @@ class CampaignClusterMatches:
         """Return how many tasks a campaign may send to a cluster in this cycle, by its arrays."""
         return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
 
-    def _may_wait(self, pair: CampaignCluster, request: AtCluster) -> int:
+    def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
         """Return how many more tasks may wait; the campaign's held tasks count already."""
         cluster, held = pair[1], self._held[pair]
         room = self._situation.room[cluster]
@@ -83,7 +83,7 @@ class CampaignClusterMatches:
         is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
-    def _free_slots(self, pair: CampaignCluster, request: AtCluster) -> int:
+    def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
         """Return the free slots for a campaign; its own waiting tasks take slots first."""
         if pair in self.left.stuck:
             return 0

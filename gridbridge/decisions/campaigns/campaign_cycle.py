@@ -8,36 +8,36 @@ from gridbridge.decisions.campaigns import job_ratio_predictor
 from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
 from gridbridge.decisions.campaigns.campaign_event_rules import update_campaign_events
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenCampaignEvents,
+    OpenEventsInCycle,
     derive_blacklist,
     hide_blacklisted_clusters,
-    may_resume_submission,
-    record_probes,
+    may_retry_array_submission,
+    record_cluster_probes,
 )
 from gridbridge.decisions.campaigns.competing_attempts import (
     AttemptsByTask,
     find_superseded_attempts,
     group_attempts_by_task,
-    is_array_unwanted_before_release,
+    is_unreleased_array_unwanted,
+    mark_ended_attempts_as_copies,
     number_retries_after_copies,
-    select_final_ends,
-    settle_competing_attempts,
+    select_final_task_ends,
 )
 from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
-from gridbridge.decisions.campaigns.prologue_rules import describe_begun_steps as of_steps
-from gridbridge.decisions.campaigns.slot_distribution import distribute_free_slots
+from gridbridge.decisions.campaigns.prologue_rules import describe_started_prologues as of_steps
+from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.straggler_copies import (
-    DecisionsBeforeCopies,
+    DecisionsBeforeSpeculation,
     plan_speculative_attempts,
 )
 from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
     CampaignState,
-    TaskOutcome,
+    TaskAttemptOutcome,
     map_arrays_to_clusters,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
@@ -50,8 +50,8 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.status_report import with_noun
 
-INTENDED = ArrayState.INTENDED
-BEGUN = (INTENDED, ArrayState.SUBMITTED)  # states that the next cycle continues from
+INTENDED = ArraySubmissionState.INTENDED
+BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states that the next cycle continues from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         situation,
         ends.again,
         (*finished, *wound_up),
-        steps.noted(OpenCampaignEvents(situation.events)),
+        steps.noted(OpenEventsInCycle(situation.events)),
     )
     unsent = tuple(array for array in steps.unsent(at_end) if array in ends.reached)
     sending = _plan_sends(ends, book, unsent)
@@ -125,7 +125,7 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
     )
     tasks = steps.of_tasks(situation.arrays)
     situation = replace(
-        situation, ended=settle_competing_attempts(situation.ended, rivals), arrays=tasks
+        situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks
     )
     alive = {
         campaign.number
@@ -140,14 +140,16 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
         steps=steps,
         rivals=rivals,
         again=again,
-        over=Counter(attempt.campaign for attempt in select_final_ends(situation.ended, again)),
+        over=Counter(
+            attempt.campaign for attempt in select_final_task_ends(situation.ended, again)
+        ),
         lasting=lasting,
         lost=find_superseded_attempts(situation.ended, rivals, living),
     )
 
 
 def _plan_sends(
-    ends: _CycleOutcome, book: OpenCampaignEvents, unsent: Container[CampaignArray]
+    ends: _CycleOutcome, book: OpenEventsInCycle, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
     """Plan the sent tasks and the resumed submissions, without the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
@@ -160,13 +162,15 @@ def _plan_sends(
         array
         for array in _resumed_submissions(ends)
         if array not in unsent
-        and may_resume_submission(array, book.open, situation.at, situation.failures)
+        and may_retry_array_submission(array, book.open, situation.at, situation.failures)
     )
     begun = steps.of_tasks(resumed)
-    allotted = distribute_free_slots(reachable, predicted, situation.campaigns, begun, barred)
-    record_probes(allotted, situation, barred, book)
+    allotted = distribute_slots_to_campaigns(
+        reachable, predicted, situation.campaigns, begun, barred
+    )
+    record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.first(allotted)
-    decided = DecisionsBeforeCopies(
+    decided = DecisionsBeforeSpeculation(
         ended=situation.ended,
         over=ends.over,
         again=ends.again,
@@ -199,7 +203,7 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     dropped = {
         (loser.array.campaign, loser.array.number)
         for loser in ends.lost
-        if is_array_unwanted_before_release(loser)
+        if is_unreleased_array_unwanted(loser)
     }
     for array in ends.reached:
         is_wanted = ends.steps.is_wanted(array) and (array.campaign, array.number) not in dropped
@@ -243,7 +247,7 @@ def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituati
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
-        array.state is ArrayState.RELEASED
+        array.state is ArraySubmissionState.RELEASED
         and array.cluster in situation.room
         and (array.campaign, array.cluster) not in listed
         and (array.campaign, array.number) not in steps
@@ -274,7 +278,7 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
         if not attempt.forgotten_job or attempt.campaign in twice
     )
     ended = tuple(
-        AttemptOutcome.of(attempt, where.get((attempt.campaign, attempt.array), ""))
+        AttemptOutcomeAtCluster.of(attempt, where.get((attempt.campaign, attempt.array), ""))
         for attempt in surely
     )
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
@@ -288,7 +292,7 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
     return is_tried or not situation.waiting.get(campaign.number)
 
 
-def describe_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
+def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     """Describe the acts of a cycle, in one sentence for each kind of act.
 
     A campaign that first recovers arrays from root's ledger sends nothing.
@@ -327,7 +331,7 @@ def describe_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
 
 
 def _of_ends(plan: CampaignCyclePlan) -> list[str]:
-    copies = sum(attempt.outcome is TaskOutcome.COPY for attempt in plan.ended)
+    copies = sum(attempt.outcome is TaskAttemptOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
     again = (
         f", {with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""

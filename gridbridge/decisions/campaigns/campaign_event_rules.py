@@ -10,24 +10,24 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.campaigns.cluster_blacklist import (
-    OpenCampaignEvents,
+    OpenEventsInCycle,
     derive_blacklist,
     new_campaign_event,
-    repeat_event,
+    repeat_campaign_event,
 )
 from gridbridge.decisions.campaigns.cluster_success_records import (
     STARTED_OUTCOMES,
-    find_black_holes,
+    find_black_hole_clusters,
     select_arrays_sent_before_outage,
     update_success_records,
 )
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
     map_arrays_to_clusters,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -42,15 +42,15 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRe
 
 LOST_JOB_REASON = "it knows nothing any more of what ran there in job {job}"
 EVENT_OF_OUTCOME = {
-    TaskOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
-    TaskOutcome.SIGNAL: CampaignEventCode.EXIT_ERROR,
-    TaskOutcome.WALLTIME: CampaignEventCode.WALLTIME,
-    TaskOutcome.CANCELLED: CampaignEventCode.FRAG,
-    TaskOutcome.SITE_FAULT: CampaignEventCode.SITE_FAULT,
-    TaskOutcome.PREEMPTED: CampaignEventCode.PREEMPTED,
-    TaskOutcome.SETUP_ERROR: CampaignEventCode.NOT_STARTED,
-    TaskOutcome.RESUBMIT: CampaignEventCode.RESUBMIT,
-    TaskOutcome.RESUBMIT_LAST: CampaignEventCode.RESUBMIT,
+    TaskAttemptOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
+    TaskAttemptOutcome.SIGNAL: CampaignEventCode.EXIT_ERROR,
+    TaskAttemptOutcome.WALLTIME: CampaignEventCode.WALLTIME,
+    TaskAttemptOutcome.CANCELLED: CampaignEventCode.FRAG,
+    TaskAttemptOutcome.SITE_FAULT: CampaignEventCode.SITE_FAULT,
+    TaskAttemptOutcome.PREEMPTED: CampaignEventCode.PREEMPTED,
+    TaskAttemptOutcome.SETUP_ERROR: CampaignEventCode.NOT_STARTED,
+    TaskAttemptOutcome.RESUBMIT: CampaignEventCode.RESUBMIT,
+    TaskAttemptOutcome.RESUBMIT_LAST: CampaignEventCode.RESUBMIT,
 }
 
 
@@ -58,13 +58,13 @@ def update_campaign_events(
     situation: CampaignCycleSituation,
     again: Iterable[TaskRetry],
     finished: Iterable[int],
-    book: OpenCampaignEvents | None = None,
-) -> tuple[OpenCampaignEvents, tuple[ClusterSuccessRecord, ...]]:
+    book: OpenEventsInCycle | None = None,
+) -> tuple[OpenEventsInCycle, tuple[ClusterSuccessRecord, ...]]:
     """Return the open events after a cycle, and the changed success records.
 
     `book` has the events that earlier steps of the cycle already changed.
     """
-    book = book or OpenCampaignEvents(situation.events)
+    book = book or OpenEventsInCycle(situation.events)
     where = map_arrays_to_clusters(situation.arrays)
     alive = {
         campaign.number
@@ -79,7 +79,7 @@ def update_campaign_events(
     _note_clusters(book, situation)
     update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
-    record_failed_tasks(
+    record_failed_task_events(
         book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at
     )
     _note_starts(book, ended, situation)
@@ -94,7 +94,7 @@ def update_campaign_events(
     return book, records
 
 
-def _note_clusters(book: OpenCampaignEvents, situation: CampaignCycleSituation) -> None:
+def _note_clusters(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
     """Open an event for each cluster that does not answer, and close it at an answer."""
     for name in sorted(situation.asked):
         event = book.find(CampaignEventCode.GET_JOBS, 0, name)
@@ -107,8 +107,8 @@ def _note_clusters(book: OpenCampaignEvents, situation: CampaignCycleSituation) 
             book.put(replace(event, why=situation.silent.get(name, "")))
 
 
-def record_failed_tasks(
-    book: OpenCampaignEvents,
+def record_failed_task_events(
+    book: OpenEventsInCycle,
     ended: Iterable[tuple[TaskAttempt, str]],
     again: set[tuple[int, int]],
     at: datetime,
@@ -134,7 +134,7 @@ def record_failed_tasks(
 
 
 def _note_starts(
-    book: OpenCampaignEvents,
+    book: OpenEventsInCycle,
     ended: Iterable[tuple[TaskAttempt, str]],
     situation: CampaignCycleSituation,
 ) -> None:
@@ -142,8 +142,8 @@ def _note_starts(
     sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
     for attempt, cluster in ended:
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
-        if attempt.outcome is TaskOutcome.SETUP_ERROR:
-            event = open_event or repeat_event(
+        if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
+            event = open_event or repeat_campaign_event(
                 None,
                 CampaignEventCode.SETUP_ERROR,
                 (attempt.campaign, cluster),
@@ -161,12 +161,12 @@ def _note_starts(
 
 
 def _note_records(
-    book: OpenCampaignEvents,
+    book: OpenEventsInCycle,
     records: tuple[ClusterSuccessRecord, ...],
     situation: CampaignCycleSituation,
 ) -> None:
     """Close a cluster after program errors in a row, and close black holes."""
-    black_holes = find_black_holes(records)
+    black_holes = find_black_hole_clusters(records)
     for record in records:
         pair = record.campaign, record.cluster
         is_bad = record.errors_in_row >= situation.failures.program_errors
@@ -183,7 +183,7 @@ def _note_records(
 
 
 def _note_campaigns(
-    book: OpenCampaignEvents, situation: CampaignCycleSituation, finished: frozenset[int]
+    book: OpenEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
     """Open NO_CLUSTER for campaigns whose tasks may go nowhere, and close events that ended."""
     barred = derive_blacklist(book.open, situation.at, situation.failures)
@@ -214,7 +214,7 @@ def _note_campaigns(
 
 
 def update_conflicting_end_events(
-    book: OpenCampaignEvents, situation: CampaignCycleSituation
+    book: OpenEventsInCycle, situation: CampaignCycleSituation
 ) -> None:
     """Open, update or close an event for tasks with conflicting records.
 
@@ -230,7 +230,9 @@ def update_conflicting_end_events(
         )
         event = book.find(CampaignEventCode.DISPUTED, campaign, cluster) or fresh
         if event.tasks != len(tasks):
-            first = min((task for task in tasks if not is_prologue_task(task)), default=None)
+            first = min(
+                (task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None
+            )
             book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
     for event in book.open:
         pair = event.campaign, event.cluster
@@ -251,7 +253,7 @@ def select_given_up_conflicts(events: Iterable[CampaignEvent]) -> frozenset[Camp
 
 
 def update_removed_cluster_events(
-    book: OpenCampaignEvents, situation: CampaignCycleSituation
+    book: OpenEventsInCycle, situation: CampaignCycleSituation
 ) -> None:
     """Open an event for each used cluster that was removed from gridbridge.toml.
 
@@ -271,7 +273,7 @@ def update_removed_cluster_events(
             book.close(event, situation.at)
 
 
-def select_written_off_clusters(
+def select_clusters_declared_lost(
     events: Iterable[CampaignEvent], dropped: Set[str]
 ) -> frozenset[str]:
     """Return the removed clusters whose tasks root declared lost."""

@@ -10,7 +10,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignCluster,
+)
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     PAUSING_EVENTS,
@@ -19,10 +24,10 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventKind,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskSend
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend
 
 
-class OpenCampaignEvents:
+class OpenEventsInCycle:
     """The open events during one cycle's decision, with their changes."""
 
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
@@ -119,11 +124,11 @@ def _without_blacklisted(
     return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
 
-def record_probes(
-    sends: Iterable[TaskSend],
+def record_cluster_probes(
+    sends: Iterable[CampaignTaskSend],
     situation: CampaignCycleSituation,
     barred: Mapping[CampaignCluster, BlacklistEntry],
-    book: OpenCampaignEvents,
+    book: OpenEventsInCycle,
 ) -> None:
     """Record which sends are probes, which delays the next probe."""
     for send in sends:
@@ -131,13 +136,13 @@ def record_probes(
         event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
         if event and barred.get(pair) is BlacklistEntry.PROBE:
             book.put(
-                repeat_event(
+                repeat_campaign_event(
                     event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures
                 )
             )
 
 
-def repeat_event(
+def repeat_campaign_event(
     earlier: CampaignEvent | None,
     code: CampaignEventCode,
     pair: CampaignCluster,
@@ -166,7 +171,7 @@ def new_campaign_event(
     )
 
 
-def may_resume_submission(
+def may_retry_array_submission(
     array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
 ) -> bool:
     """Say whether an array's submission is retried now; a release always is."""
@@ -176,4 +181,4 @@ def may_resume_submission(
         if event.code in PAUSING_EVENTS
         and (event.campaign, event.cluster) == (array.campaign, array.cluster)
     )
-    return array.state is not ArrayState.INTENDED or not any(pauses)
+    return array.state is not ArraySubmissionState.INTENDED or not any(pauses)

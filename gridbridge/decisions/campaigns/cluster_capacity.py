@@ -19,12 +19,12 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
 )
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 UNLIMITED = 1_000_000  # arrays; above any real number
 
 
-class FreeSlots:
+class FreeClusterSlots:
     """Free ordinary and best-effort slots by cluster; a silent cluster has none."""
 
     def __init__(self, room: Mapping[str, ClusterCapacity]) -> None:
@@ -33,17 +33,17 @@ class FreeSlots:
             name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()
         }
 
-    def of(self, cluster: str, request: AtCluster) -> int:
+    def of(self, cluster: str, request: JdlClusterSettings) -> int:
         """Return the free slots for a request; below 0 where more were taken."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
-    def take(self, cluster: str, request: AtCluster, tasks: int) -> None:
+    def take(self, cluster: str, request: JdlClusterSettings, tasks: int) -> None:
         """Take the slots of some tasks."""
         for free in (self._ordinary, self._besteffort):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
 
-class FreeArrays:
+class RemainingArraysByCluster:
     """How many more arrays each cluster accepts; arrays from elsewhere are unknown."""
 
     def __init__(
@@ -92,18 +92,18 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
 SLOT_KEPT_S = 300.0  # how long slots are kept for a waiting task
 
 
-UNKNOWN_REQUEST = AtCluster(
+UNKNOWN_REQUEST = JdlClusterSettings(
     exec_file=""
 )  # what a campaign asks for at a cluster that it has no more
 
 
 @dataclass(slots=True)
-class RemainingCapacity:
+class RemainingClusterCapacity:
     """What a cycle can still give away, by cluster."""
 
-    free: FreeSlots
+    free: FreeClusterSlots
     may_wait: dict[str, int]  # tasks
-    arrays: FreeArrays
+    arrays: RemainingArraysByCluster
     closed_to_wide: set[str]  # clusters where no further multi-slot task may wait
     stuck: frozenset[CampaignCluster]  # campaigns whose waiting tasks get no slots kept
     unkept: Mapping[CampaignCluster, int]  # waiting slots of a campaign that others may use
@@ -113,7 +113,7 @@ def compute_remaining_capacity(
     situation: CampaignCycleSituation,
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
-) -> RemainingCapacity:
+) -> RemainingClusterCapacity:
     """Return the capacity of clusters, less what waiting and resumed tasks take.
 
     Tasks that can't start take no slots, and slots are kept for `SLOT_KEPT_S` at most. Otherwise
@@ -121,7 +121,9 @@ def compute_remaining_capacity(
     for nothing, since nobody deletes them. `campaigns` are those of `situation`, with the clusters
     closed to them.
     """
-    free = FreeSlots({name: room for name, room in situation.room.items() if not room.is_closed})
+    free = FreeClusterSlots(
+        {name: room for name, room in situation.room.items() if not room.is_closed}
+    )
     may_wait = {
         name: 0 if room.is_closed else max_waiting_tasks(room.max_slots, room.flood_rate)
         for name, room in situation.room.items()
@@ -147,9 +149,9 @@ def compute_remaining_capacity(
         may_wait[view.cluster] -= counts
         if counts and request.slots > 1:
             closed_to_wide.add(view.cluster)
-    arrays = FreeArrays(situation.room, lasting, situation.campaigns)
+    arrays = RemainingArraysByCluster(situation.room, lasting, situation.campaigns)
     stuck = frozenset((view.campaign, view.cluster) for view in situation.there if view.is_stuck)
-    return RemainingCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
+    return RemainingClusterCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
 
 
 def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:

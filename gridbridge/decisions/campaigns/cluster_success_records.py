@@ -12,7 +12,7 @@ from statistics import median
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
@@ -28,7 +28,7 @@ TIME_RESOLUTION_S = 0.5  # run times are whole seconds, so that 0 may be half a 
 KEPT_DURATIONS = 32  # kept run times of a campaign at a cluster
 
 
-def find_black_holes(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
+def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
     """Return the campaigns and clusters whose successes are much too short."""
     of: dict[int, list[ClusterSuccessRecord]] = {}
     for record in records:
@@ -37,7 +37,7 @@ def find_black_holes(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple
         (record.campaign, record.cluster)
         for of_campaign in of.values()
         for record in _suspects(of_campaign)
-        if is_black_hole(
+        if is_black_hole_cluster(
             record, [other_record for other_record in of_campaign if other_record is not record]
         )
     )
@@ -51,7 +51,7 @@ def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRec
     return [record for record in timed if median(record.durations_s) < limit_s]
 
 
-def is_black_hole(
+def is_black_hole_cluster(
     record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]
 ) -> bool:
     """Say whether successes of a cluster are much shorter than at other clusters."""
@@ -81,18 +81,18 @@ def count_starved_tasks(situation: CampaignCycleSituation) -> Mapping[CampaignCl
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
 
 
-WIPED = TaskOutcome.WIPED
+WIPED = TaskAttemptOutcome.WIPED
 
 
-FAILED_BY_ITSELF = frozenset({TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL})
+FAILED_BY_ITSELF = frozenset({TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL})
 
 
 STARTED_OUTCOMES = FAILED_BY_ITSELF | {
-    TaskOutcome.SUCCESS,
-    TaskOutcome.WALLTIME,
-    TaskOutcome.RESUBMIT,
-    TaskOutcome.RESUBMIT_LAST,
-    TaskOutcome.PREEMPTED,
+    TaskAttemptOutcome.SUCCESS,
+    TaskAttemptOutcome.WALLTIME,
+    TaskAttemptOutcome.RESUBMIT,
+    TaskAttemptOutcome.RESUBMIT_LAST,
+    TaskAttemptOutcome.PREEMPTED,
 }
 
 
@@ -153,7 +153,7 @@ def _with_attempts(
         if STARTED_OUTCOMES.intersection(outcomes)
         else record.wiped_in_row + outcomes.count(WIPED)
     )
-    good = [attempt for attempt in ended if attempt.outcome is TaskOutcome.SUCCESS]
+    good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]
     hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
     errors = len(hosts)
     is_row = all(

@@ -9,7 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
 
@@ -25,7 +30,7 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
     return attempts
 
 
-def settle_competing_attempts(
+def mark_ended_attempts_as_copies(
     ended: Sequence[TaskAttempt], rivals: AttemptsByTask
 ) -> tuple[TaskAttempt, ...]:
     """Return ended attempts, with outcome COPY where another attempt decides.
@@ -41,7 +46,9 @@ def settle_competing_attempts(
     }
     return tuple(
         replace(
-            attempt, outcome=TaskOutcome.COPY, is_overrun=attempt.outcome is TaskOutcome.WALLTIME
+            attempt,
+            outcome=TaskAttemptOutcome.COPY,
+            is_overrun=attempt.outcome is TaskAttemptOutcome.WALLTIME,
         )
         if decides.get((attempt.campaign, attempt.task), attempt.attempt) != attempt.attempt
         else attempt
@@ -52,16 +59,20 @@ def settle_competing_attempts(
 def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
     """Return the attempt that decides a task; 0 while another one lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
-    if TaskOutcome.SUCCESS in outcomes.values():
+    if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
     now = {attempt.attempt: attempt.outcome for attempt in ended}
-    if good := [attempt for attempt, outcome in now.items() if outcome is TaskOutcome.SUCCESS]:
+    if good := [
+        attempt for attempt, outcome in now.items() if outcome is TaskAttemptOutcome.SUCCESS
+    ]:
         return min(good)
-    pending = {attempt for attempt, outcome in outcomes.items() if outcome is TaskOutcome.PENDING}
+    pending = {
+        attempt for attempt, outcome in outcomes.items() if outcome is TaskAttemptOutcome.PENDING
+    }
     return 0 if pending - now.keys() else max(now)
 
 
-def select_final_ends(
+def select_final_task_ends(
     ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]
 ) -> tuple[TaskAttempt, ...]:
     """Return the ends with which tasks are over: no COPY, no retry."""
@@ -69,7 +80,8 @@ def select_final_ends(
     return tuple(
         attempt
         for attempt in ended
-        if attempt.outcome is not TaskOutcome.COPY and (attempt.campaign, attempt.task) not in runs
+        if attempt.outcome is not TaskAttemptOutcome.COPY
+        and (attempt.campaign, attempt.task) not in runs
     )
 
 
@@ -101,7 +113,7 @@ def find_superseded_attempts(
     for task, of_task in rivals.items():
         has_won = _has_won(task, of_task, now)
         for rival in of_task:
-            if rival.outcome is TaskOutcome.PENDING and (*task, rival.attempt) not in now:
+            if rival.outcome is TaskAttemptOutcome.PENDING and (*task, rival.attempt) not in now:
                 live[rival.campaign, rival.array].append(rival)
                 if has_won:
                     lost[rival.campaign, rival.array].append(rival.place)
@@ -115,22 +127,24 @@ def find_superseded_attempts(
         if key in by_number
     )
     return tuple(
-        loser for loser in superseded if loser.is_whole or loser.array.state is ArrayState.RELEASED
+        loser
+        for loser in superseded
+        if loser.is_whole or loser.array.state is ArraySubmissionState.RELEASED
     )
 
 
-def is_array_unwanted_before_release(loser: SupersededAttempts) -> bool:
+def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
     """Say whether an unreleased array has no wanted task left."""
-    return loser.is_whole and loser.array.state is not ArrayState.RELEASED
+    return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED
 
 
 def _has_won(
     task: CampaignTask,
     of_task: Iterable[CompetingAttempt],
-    now: Mapping[tuple[int, int, int], TaskOutcome],
+    now: Mapping[tuple[int, int, int], TaskAttemptOutcome],
 ) -> bool:
     outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
-    return TaskOutcome.SUCCESS in outcomes
+    return TaskAttemptOutcome.SUCCESS in outcomes
 
 
 def _ranges(indices: Iterable[int]) -> tuple[range, ...]:

@@ -18,8 +18,8 @@ from gridbridge.decisions.campaigns.survival_curve import (
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
-    ClusterThroughput,
-    StoredForecast,
+    CampaignRunTimesAtCluster,
+    HalfwayForecast,
 )
 from gridbridge.model.campaigns.published_campaigns import ShownForecastErrors
 
@@ -66,7 +66,7 @@ def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
 
 
 def _expected(
-    progress: CampaignProgress, services: Sequence[ClusterThroughput], caution: float
+    progress: CampaignProgress, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
     """Return the chance of completion by time for this caution; None where nothing runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
@@ -84,7 +84,7 @@ def _expected(
     return _CompletionChance(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
 
 
-def forecast_error_share(stored: StoredForecast) -> float | None:
+def forecast_error_share(stored: HalfwayForecast) -> float | None:
     """Return a forecast's P50 error, as a share of the time that was left.
 
     It is negative for an early end, and None for an unfinished campaign.
@@ -96,7 +96,7 @@ def forecast_error_share(stored: StoredForecast) -> float | None:
     return late_s / took_s if took_s > 0 else None
 
 
-def summarize_forecast_errors(forecasts: Iterable[StoredForecast]) -> ShownForecastErrors | None:
+def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
     """Summarize the errors of forecasts of ended campaigns; None without any."""
     ended = [forecast for forecast in forecasts if forecast_error_share(forecast) is not None]
     if not ended:
@@ -202,13 +202,15 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(throughput: ClusterThroughput, whole: SurvivalCurve, caution: float) -> SurvivalCurve:
+def _curve(
+    throughput: CampaignRunTimesAtCluster, whole: SurvivalCurve, caution: float
+) -> SurvivalCurve:
     if len(throughput.durations_s) < FEWEST:
         return whole
     return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
 
 
-def _rate(throughput: ClusterThroughput, curve: SurvivalCurve) -> float:
+def _rate(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> float:
     """Return the tasks that end per second: as observed, or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
@@ -216,7 +218,7 @@ def _rate(throughput: ClusterThroughput, curve: SurvivalCurve) -> float:
     return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
 
 
-def _sampled(throughput: ClusterThroughput, curve: SurvivalCurve) -> Iterable[Weighed]:
+def _sampled(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> Iterable[Weighed]:
     """Return the running tasks, or a sample of very many with the longest among them."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
 COMMITTED_USE_S = 900.0  # a granted slot counts as used for this long
@@ -22,7 +22,7 @@ NO_FIRST_TASKS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareRequest:
+class FairShareRequest:
     """The tasks that a campaign would send to a cluster, with its claimant."""
 
     campaign: int
@@ -34,7 +34,7 @@ class ShareRequest:
 
 def share_free_slots(
     free_slots: int,
-    requests: Sequence[ShareRequest],
+    requests: Sequence[FairShareRequest],
     used_s: Mapping[str, float],
     ahead: Mapping[str, int] = NO_FIRST_TASKS,
 ) -> dict[int, int]:
@@ -55,7 +55,7 @@ def share_free_slots(
 
 def _serve(
     remaining: int,
-    requests: Iterable[ShareRequest],
+    requests: Iterable[FairShareRequest],
     levels: dict[str, float],
     granted: dict[int, int],
     most: Mapping[str, int],
@@ -64,7 +64,7 @@ def _serve(
 
     Each claimant gets `most` tasks at most. `levels` and `granted` are updated.
     """
-    queues = {name: deque[ShareRequest]() for name in levels}
+    queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
         queues[request.claimant].append(request)
     served = dict.fromkeys(levels, 0)
@@ -94,13 +94,15 @@ def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> Decay
     )
 
 
-def add_task_usage(usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int) -> DecayedUsage:
+def add_ended_tasks_to_usage(
+    usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int
+) -> DecayedUsage:
     """Add ended tasks to usage; tasks with an unknown run time add nothing."""
     tasks = tuple(ended)
     good = [
         attempt
         for attempt in tasks
-        if attempt.outcome is TaskOutcome.SUCCESS and attempt.wallclock_s is not None
+        if attempt.outcome is TaskAttemptOutcome.SUCCESS and attempt.wallclock_s is not None
     ]
     return replace(
         usage,
@@ -111,8 +113,8 @@ def add_task_usage(usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int
 
 
 def _next(
-    queue: deque[ShareRequest], granted: Mapping[int, int], free_slots: int
-) -> ShareRequest | None:
+    queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int
+) -> FairShareRequest | None:
     """Return the request that is served next; drop requests that are served or do not fit."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()

@@ -14,7 +14,7 @@ from math import floor
 
 from gridbridge.decisions.campaigns.cluster_capacity import (
     ROUNDING,
-    FreeSlots,
+    FreeClusterSlots,
     max_waiting_tasks,
     may_multislot_task_wait,
 )
@@ -28,20 +28,20 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
     JobRatio,
+    JobRatioInputs,
     JobRatioPrediction,
-    JobRatioTerms,
     ListedTaskCounts,
-    TaskSend,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
+from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.status_report import with_noun
 
 MAX_RATIO = 4.0  # tasks per free slot; the specification has no limit
 RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
 
-RatioChange = Callable[[float, JobRatioTerms], float]
+RatioChange = Callable[[float, JobRatioInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
@@ -49,7 +49,7 @@ def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
-def next_job_ratio(law: JobRatioRule, terms: JobRatioTerms) -> float:
+def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
     """Return the ratio that follows from the outcomes of sent tasks.
 
     It decreases at every excess, and increases only when all sent tasks have settled.
@@ -64,7 +64,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioTerms) -> float:
     return max(low, min(high, new)) / terms.slots
 
 
-def have_sent_tasks_settled(terms: JobRatioTerms) -> bool:
+def have_sent_tasks_settled(terms: JobRatioInputs) -> bool:
     """Say whether the sent tasks have shown whether they start or wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
@@ -79,11 +79,11 @@ def count_tasks_for_slots(ratio: float, free_slots: int, slots: float) -> int:
     return max(1, floor(ratio * free_slots + ROUNDING))
 
 
-def _one_a_cluster(terms: JobRatioTerms) -> float:
+def _one_a_cluster(terms: JobRatioInputs) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _kept_share(terms: JobRatioTerms) -> float:
+def _kept_share(terms: JobRatioInputs) -> float:
     """Return (S - E) / S, and 0 where nothing was submitted or everything is excess."""
     if not terms.submitted:
         return 0.0
@@ -91,24 +91,24 @@ def _kept_share(terms: JobRatioTerms) -> float:
     return max(0.0, (terms.submitted - excess) / terms.submitted)
 
 
-def _nearly_nothing(_: float, terms: JobRatioTerms) -> float:
+def _nearly_nothing(_: float, terms: JobRatioInputs) -> float:
     return _one_a_cluster(terms)
 
 
-def _adapted(_: float, terms: JobRatioTerms) -> float:
+def _adapted(_: float, terms: JobRatioInputs) -> float:
     return _kept_share(terms)
 
 
-def _in_proportion(old: float, terms: JobRatioTerms) -> float:
+def _in_proportion(old: float, terms: JobRatioInputs) -> float:
     return old * _kept_share(terms) if terms.submitted else old
 
 
-def _doubled(old: float, terms: JobRatioTerms) -> float:
+def _doubled(old: float, terms: JobRatioInputs) -> float:
     """Return twice the ratio, once the sent tasks have started."""
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
-def _by_those_that_run(old: float, terms: JobRatioTerms) -> float:
+def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
     """Return S / running: ended tasks have left slots to others.
 
     At most S running tasks count, since the others ran before.
@@ -121,7 +121,7 @@ def _by_those_that_run(old: float, terms: JobRatioTerms) -> float:
     return terms.submitted / running if running else 2 * old
 
 
-def _one_step_up(old: float, terms: JobRatioTerms) -> float:
+def _one_step_up(old: float, terms: JobRatioInputs) -> float:
     """Return the next higher ratio where tasks start; keep it while no slot is free.
 
     It does not rise where tasks of any campaign wait although slots look free, nor where nikita
@@ -176,7 +176,7 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 def select_changed_ratios(
     predicted: Mapping[CampaignCluster, JobRatioPrediction],
     before: Iterable[JobRatio],
-    sends: Iterable[TaskSend],
+    sends: Iterable[CampaignTaskSend],
 ) -> tuple[JobRatioPrediction, ...]:
     """Return the ratios to store: those that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
@@ -208,7 +208,7 @@ class _CyclePredictor:
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
         self._situation = situation
-        self._free = FreeSlots(situation.room)
+        self._free = FreeClusterSlots(situation.room)
         self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
         self._views = {(view.campaign, view.cluster): view for view in situation.there}
         self._settled: Counter[str] = Counter()
@@ -223,7 +223,7 @@ class _CyclePredictor:
             if attempt.outcome in STARTED_OUTCOMES
         )
 
-    def predict(self, pair: CampaignCluster, request: AtCluster) -> JobRatioPrediction:
+    def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioPrediction:
         """Return a campaign's ratio at a cluster."""
         room, before = self._situation.room[pair[1]], self._ratios.get(pair)
         terms = self._terms(pair, request, room, before)
@@ -239,17 +239,17 @@ class _CyclePredictor:
     def _terms(
         self,
         pair: CampaignCluster,
-        request: AtCluster,
+        request: JdlClusterSettings,
         room: ClusterCapacity,
         before: JobRatio | None,
-    ) -> JobRatioTerms:
+    ) -> JobRatioInputs:
         view = self._views.get(pair, NO_LISTED_TASKS)
         slots = (
             view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         )
         waiting = view.able - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
-        return JobRatioTerms(
+        return JobRatioInputs(
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
@@ -265,7 +265,7 @@ class _CyclePredictor:
         )
 
 
-def _allowed(request: AtCluster, room: ClusterCapacity, waiting_of_others: int) -> int:
+def _allowed(request: JdlClusterSettings, room: ClusterCapacity, waiting_of_others: int) -> int:
     """Return how many tasks of a campaign may wait.
 
     The law `measured` also counts waiting tasks of other campaigns.

@@ -16,22 +16,22 @@ from gridbridge.decisions.campaigns.task_retries import (
     choose_clusters_to_avoid,
     list_walltime_overrun_clusters,
 )
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     CampaignArray,
-    LedgerArray,
     LedgerRecoveryStep,
+    RootLedgerArray,
     StoredCampaign,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 
 
 def has_unknown_ledger_array(
-    arrays: Iterable[CampaignArray], ledger: Iterable[LedgerArray]
+    arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]
 ) -> bool:
     """Say whether root's ledger has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
@@ -41,7 +41,7 @@ def has_unknown_ledger_array(
 def plan_ledger_recovery(
     campaign: int,
     stored: StoredCampaign,
-    entries: Iterable[LedgerArray],
+    entries: Iterable[RootLedgerArray],
     at: datetime,
     *,
     refused: CampaignArray | None = None,
@@ -103,15 +103,15 @@ def _undone(array: CampaignArray, stored: StoredCampaign) -> LedgerRecoveryStep:
     returning = [
         attempt
         for attempt in of_array
-        if not array.is_of_copies and not is_prologue_task(attempt.task)
+        if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
     ]
     waiting = tuple(_waiting(returning, stored))
     return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
 
-def _in_groups(lost: Iterable[LedgerArray], most: int) -> Iterator[list[LedgerArray]]:
+def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
     """Yield groups of arrays with at most so many tasks, or one larger array."""
-    group: list[LedgerArray] = []
+    group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost:
         if group and tasks + len(array.tasks) > most:
@@ -123,7 +123,7 @@ def _in_groups(lost: Iterable[LedgerArray], most: int) -> Iterator[list[LedgerAr
         yield group
 
 
-def _alive(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> dict[int, int]:
+def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
     """Return the tasks of arrays that no longer wait, with their attempts, without copies."""
     return {
         task: attempt
@@ -134,23 +134,25 @@ def _alive(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> dict[int,
     }
 
 
-def _is_given_up(array: LedgerArray, first: Mapping[int, int]) -> bool:
+def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
     """Say whether an array is useless: all tasks were sent since, or some and it was unreleased."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
 
-def _again(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTasks]:
+def _again(
+    arrays: Iterable[RootLedgerArray], first: Mapping[int, int]
+) -> Iterator[WaitingTaskRange]:
     """Yield the tasks that must be sent again, since their arrays are given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
             continue
         for task, attempt in array.tasks:
-            if attempt == first[task] and not is_prologue_task(task):
-                yield WaitingTasks(first=task, last=task, attempt=attempt + 1)
+            if attempt == first[task] and not is_prologue_or_epilogue_task(task):
+                yield WaitingTaskRange(first=task, last=task, attempt=attempt + 1)
 
 
-def _copied(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Set[int]:
+def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
     """Return the tasks with a live copy after their original attempt."""
     return {
         task
@@ -168,19 +170,19 @@ def _superseded(
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
             if previous.attempt < attempt:
-                yield replace(previous, outcome=TaskOutcome.SITE_FAULT)
+                yield replace(previous, outcome=TaskAttemptOutcome.SITE_FAULT)
 
 
 def _without_tasks(
-    waiting: list[WaitingTasks], tasks: Iterable[int]
-) -> tuple[tuple[WaitingTasks, ...], tuple[WaitingTasks, ...]]:
+    waiting: list[WaitingTaskRange], tasks: Iterable[int]
+) -> tuple[tuple[WaitingTaskRange, ...], tuple[WaitingTaskRange, ...]]:
     """Remove tasks from the waiting ones; return the ranges before and after that changed."""
-    these = sorted(task for task in tasks if not is_prologue_task(task))
+    these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
     begin = max(0, bisect_right(waiting, these[0], key=_first) - 1)
     end = bisect_right(waiting, these[-1], key=_first)
-    before, after = waiting[begin:end], remove_waiting_tasks(waiting[begin:end], {*these})
+    before, after = waiting[begin:end], subtract_from_waiting_ranges(waiting[begin:end], {*these})
     waiting[begin:end] = after
     stays = {*before} & {*after}
     return (
@@ -189,18 +191,18 @@ def _without_tasks(
     )
 
 
-def _first(span: WaitingTasks) -> int:
+def _first(span: WaitingTaskRange) -> int:
     return span.first
 
 
-def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterable[WaitingTasks]:
+def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterable[WaitingTaskRange]:
     """Yield the tasks as they waited before these attempts, which were never submitted."""
-    tried = defaultdict[int, list[AttemptOutcome]](list)
+    tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
     for attempt in attempts:
         of_task = tried[attempt.task]
-        yield WaitingTasks(
+        yield WaitingTaskRange(
             first=attempt.task,
             last=attempt.task,
             attempt=attempt.attempt,
@@ -211,16 +213,16 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterabl
         )
 
 
-def _first_alive(lost: Iterable[LedgerArray]) -> dict[int, int]:
+def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
     """Return the last attempt of each task that was no copy."""
     return {
         task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks
     }
 
 
-def remove_waiting_tasks(
-    waiting: Iterable[WaitingTasks], tasks: Set[int]
-) -> tuple[WaitingTasks, ...]:
+def subtract_from_waiting_ranges(
+    waiting: Iterable[WaitingTaskRange], tasks: Set[int]
+) -> tuple[WaitingTaskRange, ...]:
     """Return the waiting ranges without some tasks."""
     these = sorted(tasks)
     return tuple(
@@ -230,7 +232,7 @@ def remove_waiting_tasks(
     )
 
 
-def _parts(span: WaitingTasks, tasks: list[int]) -> Iterable[range]:
+def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
     begin = span.first
     for task in tasks:
         if begin <= task <= span.last:
@@ -242,10 +244,10 @@ def _parts(span: WaitingTasks, tasks: list[int]) -> Iterable[range]:
 
 
 def _differs(
-    array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, LedgerArray]"
+    array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, RootLedgerArray]"
 ) -> bool:
     """Say whether the ledger has an intended array with other tasks, or lacks it."""
-    if array.state is not ArrayState.INTENDED:
+    if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
     ours = tuple(
@@ -257,16 +259,16 @@ def _differs(
 
 
 def _array(
-    campaign: int, entry: LedgerArray, at: datetime, first: Mapping[int, int]
+    campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
     """Return the recovered array; a given-up one is RELEASED, so that it is found and deleted."""
     is_given_up = _is_given_up(entry, first)
-    sent = ArrayState.SUBMITTED if entry.job_id else ArrayState.INTENDED
+    sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(
         campaign=campaign,
         number=entry.number,
         cluster=entry.cluster,
-        state=ArrayState.RELEASED if is_given_up else sent,
+        state=ArraySubmissionState.RELEASED if is_given_up else sent,
         size=len(entry.tasks),
         job_id=entry.job_id,
         intended_at=at,
@@ -275,7 +277,9 @@ def _array(
     )
 
 
-def _attempts(campaign: int, entry: LedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
+def _attempts(
+    campaign: int, entry: RootLedgerArray, first: "dict[int, int]"
+) -> Iterable[TaskAttempt]:
     is_given_up = _is_given_up(entry, first)
     for index, (task, attempt) in enumerate(entry.tasks, start=1):
         is_alive = attempt >= first.get(task, 0) and not is_given_up
@@ -285,5 +289,5 @@ def _attempts(campaign: int, entry: LedgerArray, first: "dict[int, int]") -> Ite
             attempt=attempt,
             array=entry.number,
             place=index,
-            outcome=TaskOutcome.PENDING if is_alive else TaskOutcome.SITE_FAULT,
+            outcome=TaskAttemptOutcome.PENDING if is_alive else TaskAttemptOutcome.SITE_FAULT,
         )

@@ -15,13 +15,13 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.send_reasons import PrecedenceReason
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 MIN_PRIOR_TESTS = 3  # fewest prior tests of a person at a cluster; our limit
 SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each further prior test
 
 
-class CampaignOffer(NamedTuple):
+class CampaignClusterOffer(NamedTuple):
     """A campaign with the clusters that it is offered."""
 
     campaign: Campaign
@@ -30,14 +30,17 @@ class CampaignOffer(NamedTuple):
 
 def rank_campaign_offers(
     situation: CampaignCycleSituation,
-) -> tuple[tuple[CampaignOffer, ...], ...]:
+) -> tuple[tuple[CampaignClusterOffer, ...], ...]:
     """Return the offers of a cycle by turn; earlier turns are served first."""
     going = [
         campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT
     ]
     ranked = sorted(
         going,
-        key=lambda campaign: (-owner_priority(campaign.owner, situation.sharing), campaign.number),
+        key=lambda campaign: (
+            -fair_share_owner_priority(campaign.owner, situation.sharing),
+            campaign.number,
+        ),
     )
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
@@ -57,10 +60,10 @@ def max_prior_tests_per_person(situation: CampaignCycleSituation, cluster: str) 
 
 def _tests(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
-) -> tuple[tuple[CampaignOffer, ...], tuple[CampaignOffer, ...]]:
+) -> tuple[tuple[CampaignClusterOffer, ...], tuple[CampaignClusterOffer, ...]]:
     """Return the offers of tests that come first, and of those beyond their owner's limit."""
     ahead = _with_tests(situation)
-    first, last = list[CampaignOffer](), list[CampaignOffer]()
+    first, last = list[CampaignClusterOffer](), list[CampaignClusterOffer]()
     for campaign in ranked:
         clusters = _clusters(campaign, situation, None)
         tried = situation.tried.get(campaign.number, ())
@@ -70,9 +73,11 @@ def _tests(
             if name not in tried
             and ahead[campaign.owner, name] >= max_prior_tests_per_person(situation, name)
         ]
-        first.append(CampaignOffer(campaign, tuple(name for name in clusters if name not in more)))
+        first.append(
+            CampaignClusterOffer(campaign, tuple(name for name in clusters if name not in more))
+        )
         if more:
-            last.append(CampaignOffer(campaign, tuple(more)))
+            last.append(CampaignClusterOffer(campaign, tuple(more)))
         ahead.update((campaign.owner, name) for name in clusters if name not in tried)
     return tuple(first), tuple(last)
 
@@ -95,39 +100,42 @@ def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
 
 def explain_campaign_order(
     first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
-) -> tuple[PrecedenceReason, float, float]:
+) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a served campaign precedes another campaign at a cluster.
 
     The two numbers are the other campaign's and the served campaign's priority, usage or limit.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
-        return PrecedenceReason.TEST, 0.0, 0.0
+        return CampaignPrecedenceReason.TEST, 0.0, 0.0
     if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
-        return PrecedenceReason.TESTS, 0.0, max_prior_tests_per_person(situation, cluster)
+        return CampaignPrecedenceReason.TESTS, 0.0, max_prior_tests_per_person(situation, cluster)
     is_near, is_nearer = (
-        owner_has_affinity(campaign.owner, affinity, sharing) for campaign in (then, first)
+        is_owner_in_affinity_list(campaign.owner, affinity, sharing) for campaign in (then, first)
     )
     if is_nearer and not is_near:
-        return PrecedenceReason.AFFINITY, 0.0, 0.0
-    own_claimant, theirs = share_claimant(then, sharing), share_claimant(first, sharing)
+        return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
+    own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
     if (
         sharing.by is not FairShareUnit.NONE
         and own_claimant != theirs
         and then.jdl.type is not CampaignType.TEST
     ):
         return (
-            PrecedenceReason.SHARE,
+            CampaignPrecedenceReason.SHARE,
             sharing.used_s.get(own_claimant, 0.0),
             sharing.used_s.get(theirs, 0.0),
         )
-    own, higher = owner_priority(then.owner, sharing), owner_priority(first.owner, sharing)
+    own, higher = (
+        fair_share_owner_priority(then.owner, sharing),
+        fair_share_owner_priority(first.owner, sharing),
+    )
     if higher > own:
-        return PrecedenceReason.PRIORITY, own, higher
-    return PrecedenceReason.AGE, 0.0, 0.0
+        return CampaignPrecedenceReason.PRIORITY, own, higher
+    return CampaignPrecedenceReason.AGE, 0.0, 0.0
 
 
-def share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
+def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
     """Return the user, project or group to which a campaign's usage counts."""
     if sharing.by is FairShareUnit.PROJECT:
         named = (request.project for request in campaign.jdl.clusters.values())
@@ -143,12 +151,12 @@ def sum_usage_by_claimant(
     """Sum up the usage of campaigns by claimant."""
     usage: dict[str, float] = {}
     for campaign in campaigns:
-        name = share_claimant(campaign, sharing)
+        name = fair_share_claimant(campaign, sharing)
         usage[name] = usage.get(name, 0.0) + used_s.get(campaign.number, 0.0)
     return usage
 
 
-def owner_priority(owner: str, sharing: FairShareInputs) -> int:
+def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
     """Return the owner's priority: the user's own, else the highest of the groups, else 0."""
     priorities = dict(_split(word) for word in sharing.priorities.split())
     if owner in priorities:
@@ -159,7 +167,7 @@ def owner_priority(owner: str, sharing: FairShareInputs) -> int:
     )
 
 
-def owner_has_affinity(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
+def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
     """Say whether a list of users and @groups contains an owner."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
@@ -167,10 +175,10 @@ def owner_has_affinity(owner: str, affinity: str, sharing: FairShareInputs) -> b
 
 def _offers(
     campaigns: Iterable[Campaign], situation: CampaignCycleSituation, *, is_affine: bool
-) -> Iterator[CampaignOffer]:
+) -> Iterator[CampaignClusterOffer]:
     for campaign in campaigns:
         if clusters := _clusters(campaign, situation, is_affine):
-            yield CampaignOffer(campaign, clusters)
+            yield CampaignClusterOffer(campaign, clusters)
 
 
 def _clusters(
@@ -184,7 +192,9 @@ def _clusters(
         and is_affine
         in (
             None,
-            owner_has_affinity(campaign.owner, situation.room[name].affinity, situation.sharing),
+            is_owner_in_affinity_list(
+                campaign.owner, situation.room[name].affinity, situation.sharing
+            ),
         )
     )
 

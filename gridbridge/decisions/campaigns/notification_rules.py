@@ -147,7 +147,10 @@ def correct_subscription_times(
 
     Such times come from a clock that was ahead.
     """
-    longest = max(notification_pause(0, policy), notification_pause(policy.tries, policy))
+    longest = max(
+        pause_before_next_notification(0, policy),
+        pause_before_next_notification(policy.tries, policy),
+    )
     told_until, next_at = (
         min(subscription.told_until, now),
         min(subscription.next_at, now + longest),
@@ -155,7 +158,7 @@ def correct_subscription_times(
     return replace(subscription, told_until=told_until, next_at=next_at)
 
 
-def notification_pause(tries: int, policy: NotificationsSection) -> timedelta:
+def pause_before_next_notification(tries: int, policy: NotificationsSection) -> timedelta:
     """Return the pause after a success (`tries` 0) or after failures in a row."""
     if not tries:
         return timedelta(seconds=policy.pause_s)

@@ -14,9 +14,9 @@ from itertools import islice
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.preemption import (
     ArrayJobsById,
-    BlockedRequest,
+    BlockedLocalRequest,
     CampaignArrayJob,
-    CrowdedCell,
+    CellRequestsAndResources,
     LocalRequestId,
     PreemptedTasks,
     PreemptibleTask,
@@ -45,8 +45,11 @@ def select_recently_served_requests(
 
 
 def find_blocked_requests(
-    cluster: str, cell: CrowdedCell, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
-) -> tuple[BlockedRequest, ...]:
+    cluster: str,
+    cell: CellRequestsAndResources,
+    ours: ArrayJobsById,
+    recent: Set[LocalRequestId] = frozenset(),
+) -> tuple[BlockedLocalRequest, ...]:
     """Return the first local requests that would start if campaigns' tasks ended.
 
     Recently served requests are left out: they start now, or another job was faster.
@@ -56,7 +59,7 @@ def find_blocked_requests(
     shut = {holder.host for holder in strangers if holder.alone}
     hosts = tuple(host for host in cell.places if host.host not in shut)
     candidates = (
-        BlockedRequest(
+        BlockedLocalRequest(
             cluster=cluster,
             asked=shortage,
             places=hosts,
@@ -89,7 +92,7 @@ def _is_ours(holder: ResourceHolder, ours: ArrayJobsById) -> bool:
     return holder.makes_way and holder.since is not None and holder.job in ours
 
 
-def _tasks(cell: CrowdedCell, ours: ArrayJobsById) -> Iterator[PreemptibleTask]:
+def _tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[PreemptibleTask]:
     for holder in cell.holders:
         if holder.since and _is_ours(holder, ours):
             array = ours[holder.job]
@@ -109,7 +112,7 @@ def _is_ending(holder: ResourceHolder, array: CampaignArrayJob) -> bool:
     return holder.is_deleting or array.is_ending or holder.task in array.ending
 
 
-def plan_preemptions(requests: Iterable[BlockedRequest]) -> tuple[PreemptedTasks, ...]:
+def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[PreemptedTasks, ...]:
     """Return the preemption for the first request of each cluster that it helps."""
     by_cluster: dict[str, PreemptedTasks] = {}
     for request in requests:
@@ -143,7 +146,7 @@ def is_request_of_preemption(shortage: WaitingLocalRequest, way: PreemptedTasks)
 
 
 def recheck_preemption(
-    way: PreemptedTasks, cell: CrowdedCell, ours: ArrayJobsById
+    way: PreemptedTasks, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> PreemptedTasks | None:
     """Return a preemption by newer cluster data; None if it would end other tasks."""
     shortages = tuple(
@@ -186,7 +189,7 @@ ResourceAmounts = dict[str, float]  # lacking amounts; negative: more than enoug
 VictimChoice = tuple[QueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
-def choose_preemption_victims(request: BlockedRequest) -> VictimChoice | None:
+def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | None:
     """Return the queue instance where a request then starts, and the tasks to end.
 
     None if the request can start already or after the current deletions, or if no preemption helps.
@@ -206,7 +209,7 @@ def choose_preemption_victims(request: BlockedRequest) -> VictimChoice | None:
 
 
 def list_lacking_resources(
-    request: BlockedRequest, host: QueueInstanceResources
+    request: BlockedLocalRequest, host: QueueInstanceResources
 ) -> tuple[str, ...]:
     """Return the names of the resources that a request lacks at a queue instance."""
     missing = _missing(request, host, _Tasks(request)) or {}
@@ -216,7 +219,7 @@ def list_lacking_resources(
 class _Tasks:
     """The tasks that may be preempted for a request, newest first, and those that are ending."""
 
-    def __init__(self, request: BlockedRequest) -> None:
+    def __init__(self, request: BlockedLocalRequest) -> None:
         in_order = sorted(request.tasks, key=_newest_first)
         self.every = [task for task in in_order if not task.is_ending]
         self.ending = [task for task in in_order if task.is_ending]
@@ -239,7 +242,7 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 
 
 def _missing(
-    request: BlockedRequest, host: QueueInstanceResources, tasks: _Tasks
+    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
 ) -> ResourceAmounts | None:
     """Return what a request lacks at a queue instance after the current deletions.
 
@@ -261,7 +264,7 @@ def _missing(
 
 
 def _barring(
-    request: BlockedRequest, host: QueueInstanceResources, tasks: _Tasks
+    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
 ) -> list[PreemptibleTask] | None:
     """Return the tasks that conflict with an exclusive request there, or hold the host exclusively.
 

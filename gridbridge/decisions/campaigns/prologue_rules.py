@@ -12,33 +12,33 @@ from dataclasses import replace
 
 from gridbridge.decisions.campaigns.cluster_blacklist import (
     BlacklistEntry,
-    OpenCampaignEvents,
+    OpenEventsInCycle,
     new_campaign_event,
-    repeat_event,
+    repeat_campaign_event,
 )
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, STEPS
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     CampaignArray,
     CampaignCluster,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskSend,
     LastPrologueAttempt,
     PrologueStart,
-    TaskSend,
 )
 
 MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that its cluster ends
 ENDED_BY_CLUSTER = {  # outcomes by the cluster, with the reason after the last attempt
-    TaskOutcome.WIPED: "at last it was deleted there",
-    TaskOutcome.MOVED: "",
-    TaskOutcome.PREEMPTED: "at last its place was needed",
-    TaskOutcome.SITE_FAULT: "at last its host was lost",
+    TaskAttemptOutcome.WIPED: "at last it was deleted there",
+    TaskAttemptOutcome.MOVED: "",
+    TaskAttemptOutcome.PREEMPTED: "at last its place was needed",
+    TaskAttemptOutcome.SITE_FAULT: "at last its host was lost",
 }
 
 
@@ -92,7 +92,7 @@ class PrologueProgress:
         return {
             _pair(phase): BlacklistEntry.CLOSED
             for phase in self._now
-            if phase.outcome is TaskOutcome.PENDING
+            if phase.outcome is TaskAttemptOutcome.PENDING
         }
 
     def unready(self) -> frozenset[CampaignCluster]:
@@ -101,8 +101,8 @@ class PrologueProgress:
         return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
-        self, sends: Iterable[TaskSend]
-    ) -> tuple[tuple[TaskSend, ...], tuple[PrologueStart, ...]]:
+        self, sends: Iterable[CampaignTaskSend]
+    ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueStart, ...]]:
         """Split sends into those that go now and prologues that must run first."""
         going, steps = [], []
         for send in sends:
@@ -142,7 +142,9 @@ class PrologueProgress:
     def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return prologues without remaining tasks that no cluster has accepted."""
         return tuple(
-            array for array in self._in_vain(campaigns) if array.state is ArrayState.INTENDED
+            array
+            for array in self._in_vain(campaigns)
+            if array.state is ArraySubmissionState.INTENDED
         )
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
@@ -152,14 +154,14 @@ class PrologueProgress:
             (phase.campaign, phase.array)
             for phase in self._now
             if phase.step == PROLOGUE
-            and phase.outcome is TaskOutcome.PENDING
+            and phase.outcome is TaskAttemptOutcome.PENDING
             and phase.campaign in ended
         }
         return (
             array for array in self._situation.arrays if (array.campaign, array.number) in pending
         )
 
-    def noted(self, book: OpenCampaignEvents) -> OpenCampaignEvents:
+    def noted(self, book: OpenEventsInCycle) -> OpenEventsInCycle:
         """Open events of failed steps; close them after a successful prologue."""
         campaigns = {
             campaign.number
@@ -173,7 +175,7 @@ class PrologueProgress:
                 self._note_prologue(book, phase)
             elif (
                 phase.step == EPILOGUE
-                and phase.outcome is not TaskOutcome.SUCCESS
+                and phase.outcome is not TaskAttemptOutcome.SUCCESS
                 and _is_over(phase)
             ):
                 event = new_campaign_event(
@@ -186,12 +188,12 @@ class PrologueProgress:
                 book.put(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: OpenCampaignEvents, phase: LastPrologueAttempt) -> None:
+    def _note_prologue(self, book: OpenEventsInCycle, phase: LastPrologueAttempt) -> None:
         event, at = book.find(CampaignEventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
-        if phase.outcome is TaskOutcome.SUCCESS:
+        if phase.outcome is TaskAttemptOutcome.SUCCESS:
             book.close(event, at)
         elif phase.outcome not in ENDED_BY_CLUSTER:
-            begun = event or repeat_event(
+            begun = event or repeat_campaign_event(
                 None, CampaignEventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
             )
             book.put(replace(begun, last_at=at))
@@ -202,7 +204,11 @@ class PrologueProgress:
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         after = self._last.get((campaign, cluster, EPILOGUE))
         is_undone = prologue is not None and after is not None and after.array > prologue.array
-        return prologue is not None and prologue.outcome is TaskOutcome.SUCCESS and not is_undone
+        return (
+            prologue is not None
+            and prologue.outcome is TaskAttemptOutcome.SUCCESS
+            and not is_undone
+        )
 
     def _next(self, campaign: int, cluster: str, step: str) -> PrologueStart:
         previous = self._last.get((campaign, cluster, step))
@@ -220,7 +226,7 @@ class PrologueProgress:
     def _never_began(self, campaign: int, cluster: str) -> bool:
         """Say whether the only array sent to a cluster is a prologue that was deleted unstarted."""
         prologue = self._last.get((campaign, cluster, PROLOGUE))
-        if prologue is None or prologue.outcome is not TaskOutcome.MOVED:
+        if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
         return (
             prologue.attempt == 1
@@ -235,7 +241,7 @@ class PrologueProgress:
 
     def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
         phase = self._last.get((campaign, cluster, step))
-        return phase is not None and phase.outcome is TaskOutcome.PENDING
+        return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
 
 
 def _with_end(
@@ -248,7 +254,7 @@ def _with_end(
 
 
 def _is_over(phase: LastPrologueAttempt) -> bool:
-    if phase.outcome is TaskOutcome.PENDING:
+    if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
     return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
 
@@ -257,6 +263,6 @@ def _pair(phase: LastPrologueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster
 
 
-def describe_begun_steps(steps: Iterable[PrologueStart]) -> list[str]:
+def describe_started_prologues(steps: Iterable[PrologueStart]) -> list[str]:
     """Describe the prologues and epilogues that start."""
     return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

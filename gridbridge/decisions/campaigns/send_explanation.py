@@ -6,13 +6,13 @@ It uses the same situation as the decision, so that the numbers are those of tha
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.campaign_cluster_matches import CampaignClusterMatches
+from gridbridge.decisions.campaigns.campaign_cluster_matches import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry, derive_blacklist
-from gridbridge.decisions.campaigns.cluster_capacity import FreeSlots
+from gridbridge.decisions.campaigns.cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.metascheduler import explain_campaign_order
 from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
-from gridbridge.decisions.campaigns.task_backlog import TaskBacklog
+from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
 from gridbridge.model.campaigns.cycle_plan import (
@@ -20,8 +20,8 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
-from gridbridge.model.campaigns.send_reasons import SendCause, SendReason
+from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import TaskSendCause, TaskSendReason
 
 MAX_NAMED_CAMPAIGNS = 3  # most preceding campaigns that are named
 NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
@@ -29,7 +29,7 @@ NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 def explain_task_sends(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan
-) -> tuple[SendReason, ...]:
+) -> tuple[TaskSendReason, ...]:
     """Return a reason for each campaign with unsent tasks at each of its clusters."""
     cycle = _CycleExplanation(situation, plan)
     return tuple(
@@ -51,9 +51,9 @@ class _CycleExplanation:
     def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         self._situation = situation
         self._campaigns = {campaign.number: campaign for campaign in situation.campaigns}
-        self._free = FreeSlots(situation.room)
+        self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
-        self._matching = CampaignClusterMatches(situation, self._predicted)
+        self._matching = SchedulerTaskCounts(situation, self._predicted)
         self._views = {(view.campaign, view.cluster): view for view in situation.there}
         self._waiting: dict[str, int] = {}
         for view in situation.there:
@@ -66,44 +66,51 @@ class _CycleExplanation:
             self._served.setdefault(send.cluster, []).append(send.campaign)
         events = _open(situation.events, plan)
         self._bars = derive_blacklist(events, situation.at, situation.failures)
-        self._unsent = TaskBacklog(situation, self._bars)
+        self._unsent = UnsentTaskBacklog(situation, self._bars)
         self._barring = _barring(events)
         self._preparing = PrologueProgress(situation).preparing().keys() | {
             (step.campaign, step.cluster) for step in plan.steps
         }
 
-    def reason(self, campaign: Campaign, cluster: str, request: AtCluster) -> SendReason:
+    def reason(
+        self, campaign: Campaign, cluster: str, request: JdlClusterSettings
+    ) -> TaskSendReason:
         """Return why a campaign sent tasks to a cluster or did not."""
         room = self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
         if room is None and cluster in self._situation.dropped:
-            return replace(reason, cause=SendCause.DROPPED)
+            return replace(reason, cause=TaskSendCause.DROPPED)
         if room is None:
             return reason
         if reason.sent:
-            return replace(reason, cause=SendCause.SENT)
+            return replace(reason, cause=TaskSendCause.SENT)
         barred = self._barring.get((campaign.number, cluster))
         is_closed = self._bars.get((campaign.number, cluster)) is BlacklistEntry.CLOSED
         if barred and is_closed:
-            return replace(reason, cause=SendCause.CLOSED, code=barred.code, until=barred.until)
+            return replace(reason, cause=TaskSendCause.CLOSED, code=barred.code, until=barred.until)
         if (campaign.number, cluster) in self._preparing:
-            return replace(reason, cause=SendCause.PREPARING)
+            return replace(reason, cause=TaskSendCause.PREPARING)
         if room.is_drained:
-            return replace(reason, cause=SendCause.DRAINED)
+            return replace(reason, cause=TaskSendCause.DRAINED)
         if room.is_stressed:
             return replace(
-                reason, cause=SendCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
+                reason,
+                cause=TaskSendCause.STRESSED,
+                stress=room.stress,
+                stress_limit=room.stress_limit,
             )
         cause = self._cause(reason, campaign, request)
         return self._with_order(replace(reason, cause=cause), campaign)
 
-    def _numbers(self, campaign: Campaign, cluster: str, request: AtCluster) -> SendReason:
+    def _numbers(
+        self, campaign: Campaign, cluster: str, request: JdlClusterSettings
+    ) -> TaskSendReason:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         view, predicted = self._views.get(pair, NO_LISTED_TASKS), self._predicted.get(pair)
-        return SendReason(
+        return TaskSendReason(
             campaign=campaign.number,
             cluster=cluster,
-            cause=SendCause.NO_ANSWER,
+            cause=TaskSendCause.NO_ANSWER,
             sent=self._sent.get(pair, 0),
             free_slots=max(0, self._free.of(cluster, request)),
             slots=request.slots,
@@ -116,35 +123,37 @@ class _CycleExplanation:
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
-    def _limit(self, reason: SendReason, campaign: Campaign) -> SendCause | None:
+    def _limit(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendCause | None:
         """Return the limit that keeps tasks from a cluster however many slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
-            return SendCause.TRIED
+            return TaskSendCause.TRIED
         if reason.max_jobs and reason.listed >= reason.max_jobs:
-            return SendCause.MAX_JOBS
+            return TaskSendCause.MAX_JOBS
         if not self._matching.arrays(campaign, reason.cluster):
-            return SendCause.MAX_ARRAYS
+            return TaskSendCause.MAX_ARRAYS
         if 0 < reason.all_slots < reason.slots:
-            return SendCause.TOO_LARGE
-        return None if self._unsent.at(campaign.number, reason.cluster) else SendCause.KEPT_OFF
+            return TaskSendCause.TOO_LARGE
+        return None if self._unsent.at(campaign.number, reason.cluster) else TaskSendCause.KEPT_OFF
 
-    def _cause(self, reason: SendReason, campaign: Campaign, request: AtCluster) -> SendCause:
+    def _cause(
+        self, reason: TaskSendReason, campaign: Campaign, request: JdlClusterSettings
+    ) -> TaskSendCause:
         if limit := self._limit(reason, campaign):
             return limit
         if reason.free_slots < reason.slots:
-            return SendCause.FULL
+            return TaskSendCause.FULL
         if self._to_send.get(campaign.number, 0) <= 0:
-            return SendCause.ELSEWHERE
+            return TaskSendCause.ELSEWHERE
         if self._matching.left.free.of(reason.cluster, request) < reason.slots:
-            return SendCause.WAITING_THERE
+            return TaskSendCause.WAITING_THERE
         if not self._matching.to_start(campaign, reason.cluster):
-            return SendCause.JOB_RATIO
-        return SendCause.OTHERS_FIRST
+            return TaskSendCause.JOB_RATIO
+        return TaskSendCause.OTHERS_FIRST
 
-    def _with_order(self, reason: SendReason, campaign: Campaign) -> SendReason:
+    def _with_order(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendReason:
         """Add the campaigns that got the slots, and why they preceded this one."""
-        if reason.cause is not SendCause.OTHERS_FIRST:
+        if reason.cause is not TaskSendCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
         if not served:

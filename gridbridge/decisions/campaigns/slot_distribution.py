@@ -4,42 +4,46 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.campaign_cluster_matches import CampaignClusterMatches
+from gridbridge.decisions.campaigns.campaign_cluster_matches import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
-from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, ShareRequest, share_free_slots
-from gridbridge.decisions.campaigns.metascheduler import (
-    CampaignOffer,
-    rank_campaign_offers,
-    share_claimant,
+from gridbridge.decisions.campaigns.fairshare import (
+    COMMITTED_USE_S,
+    FairShareRequest,
+    share_free_slots,
 )
-from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, TaskBacklog
+from gridbridge.decisions.campaigns.metascheduler import (
+    CampaignClusterOffer,
+    fair_share_claimant,
+    rank_campaign_offers,
+)
+from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskSend,
     JobRatioPrediction,
-    TaskSend,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
-def distribute_free_slots(
+def distribute_slots_to_campaigns(
     situation: CampaignCycleSituation,
     predicted: Mapping[CampaignCluster, JobRatioPrediction],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
-) -> tuple[TaskSend, ...]:
+) -> tuple[CampaignTaskSend, ...]:
     """Fill the free slots, then let further tasks wait; return the sends.
 
     So no task waits at one cluster that could start at another. `campaigns` are those of
     `situation` with the clusters closed to them. `begun` arrays are submitted besides. Clusters in
     `barred` get nothing, or one probe.
     """
-    unsent = TaskBacklog(situation, barred, campaigns)
-    distribution = CycleSlotAllotment(
-        situation, unsent, CampaignClusterMatches(situation, predicted, campaigns, begun)
+    unsent = UnsentTaskBacklog(situation, barred, campaigns)
+    distribution = CycleTaskAllotment(
+        situation, unsent, SchedulerTaskCounts(situation, predicted, campaigns, begun)
     )
     offered = rank_campaign_offers(situation)
     for turn in offered:
@@ -47,7 +51,7 @@ def distribute_free_slots(
     for turn in offered:
         distribution.let_wait(turn)
     return tuple(
-        TaskSend(
+        CampaignTaskSend(
             campaign=campaign,
             cluster=cluster,
             tasks=tasks,
@@ -58,14 +62,14 @@ def distribute_free_slots(
     )
 
 
-class CycleSlotAllotment:
+class CycleTaskAllotment:
     """The tasks that one cycle allots to clusters."""
 
     def __init__(
         self,
         situation: CampaignCycleSituation,
-        unsent: TaskBacklog,
-        matching: CampaignClusterMatches,
+        unsent: UnsentTaskBacklog,
+        matching: SchedulerTaskCounts,
     ) -> None:
         self.given: Counter[CampaignCluster] = Counter()
         self._situation = situation
@@ -76,7 +80,7 @@ class CycleSlotAllotment:
         self._used_s = _used_s(situation)
         self._ahead = _ahead(situation)
 
-    def fill(self, turn: tuple[CampaignOffer, ...]) -> None:
+    def fill(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
         """Give the free slots of the offered clusters to the campaigns of a turn."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if is_test or self._situation.sharing.by is FairShareUnit.NONE:
@@ -84,7 +88,7 @@ class CycleSlotAllotment:
         else:
             self._fairly(turn)
 
-    def let_wait(self, turn: tuple[CampaignOffer, ...]) -> None:
+    def let_wait(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
         """Let further tasks of a turn's campaigns wait.
 
         A later campaign's multi-slot task must not make an earlier campaign wait.
@@ -109,12 +113,12 @@ class CycleSlotAllotment:
             and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
         ]
 
-    def _first_come(self, turn: tuple[CampaignOffer, ...]) -> None:
+    def _first_come(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
-    def _fairly(self, turn: tuple[CampaignOffer, ...]) -> None:
+    def _fairly(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
         """Share each offered cluster among its campaigns, their best cluster first.
 
         The best cluster is the one that campaigns rank first on average, then the one with more
@@ -144,12 +148,12 @@ class CycleSlotAllotment:
             self._used_s[request.claimant] = self._used_s.get(request.claimant, 0.0) + used_s
             self._ahead[request.claimant] -= tasks[campaign.number]
 
-    def _request(self, campaign: Campaign, cluster: str) -> ShareRequest:
+    def _request(self, campaign: Campaign, cluster: str) -> FairShareRequest:
         unsent = self._unsent.all_of(campaign.number)
         going = self._unsent.at(campaign.number, cluster)
-        return ShareRequest(
+        return FairShareRequest(
             campaign=campaign.number,
-            claimant=share_claimant(campaign, self._situation.sharing),
+            claimant=fair_share_claimant(campaign, self._situation.sharing),
             tasks=min(going, self._matching.to_start(campaign, cluster)),
             slots=campaign.jdl.clusters[cluster].slots,
             first=max(0, self._situation.sharing.first_tasks - (campaign.tasks - unsent)),
@@ -197,7 +201,7 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
             campaign = campaigns[view.campaign]
             slots, name = (
                 campaign.jdl.slots_at(view.cluster),
-                share_claimant(campaign, situation.sharing),
+                fair_share_claimant(campaign, situation.sharing),
             )
             used_s[name] = used_s.get(name, 0.0) + view.listed * slots * COMMITTED_USE_S
     return used_s
@@ -206,7 +210,7 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
 def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
     """Return how many first tasks of each claimant still go before all shares."""
     claimants = {
-        campaign.number: share_claimant(campaign, situation.sharing)
+        campaign.number: fair_share_claimant(campaign, situation.sharing)
         for campaign in situation.campaigns
     }
     ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)

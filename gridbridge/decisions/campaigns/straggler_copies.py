@@ -9,40 +9,49 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from gridbridge.decisions.campaigns.cluster_capacity import (
-    FreeArrays,
-    FreeSlots,
+    FreeClusterSlots,
+    RemainingArraysByCluster,
     compute_remaining_capacity,
     max_array_tasks,
 )
 from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
 from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import tail_scheduler_of
-from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskOutcome
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignCluster,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry, TaskSend
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    CampaignTaskSend,
+    TaskRetry,
+)
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionsBeforeCopies:
+class DecisionsBeforeSpeculation:
     """What a cycle has decided before it plans speculative attempts."""
 
     ended: tuple[TaskAttempt, ...]  # ended attempts with settled outcomes
     over: Counter[int]  # finally ended tasks of each campaign
     again: tuple[TaskRetry, ...]
-    sends: tuple[TaskSend, ...]
+    sends: tuple[CampaignTaskSend, ...]
     barred: Set[CampaignCluster]  # clusters that are closed, probed or unprepared
     rivals: AttemptsByTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotsLeftForCopies:
+class SlotsForSpeculativeAttempts:
     """Slots and arrays that a cycle's sends have left for speculative attempts."""
 
-    free: FreeSlots
-    arrays: FreeArrays
+    free: FreeClusterSlots
+    arrays: RemainingArraysByCluster
     there: Counter[CampaignCluster]  # listed and sent tasks
     in_vain: Mapping[CampaignCluster, int]  # waiting tasks that nikita deleted
 
@@ -50,7 +59,9 @@ class SlotsLeftForCopies:
 class _CampaignCounts:
     """Unsent tasks, ended attempts and speculative attempts, by campaign."""
 
-    def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeCopies) -> None:
+    def __init__(
+        self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+    ) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
         self.made: dict[int, dict[int, int]] = defaultdict(dict)  # speculative attempts, by task
@@ -64,19 +75,19 @@ class _CampaignCounts:
 
 
 def plan_speculative_attempts(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeCopies
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
 ) -> tuple[SpeculativeAttempts, ...]:
     """Return the speculative attempts of all campaigns, in their order."""
     return tuple(_copies(situation, decided)) if situation.tails else ()
 
 
 def _copies(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeCopies
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
 ) -> Iterator[SpeculativeAttempts]:
     campaigns = {copy.number: copy for copy in situation.campaigns}
     sent = _sent(situation, decided)
     capacity = compute_remaining_capacity(situation)
-    remaining = SlotsLeftForCopies(
+    remaining = SlotsForSpeculativeAttempts(
         free=capacity.free,
         arrays=capacity.arrays,
         there=sent,
@@ -91,7 +102,7 @@ def _copies(
         remaining.arrays.take(send.campaign, send.cluster, arrays)
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
-        finalizer = tail_scheduler_of(campaign)
+        finalizer = speculation_scheduler_of(campaign)
         free = _room_by_cluster(campaign, situation, decided, remaining)
         end = _campaign_near_end(campaign, tail, counted, free, decided.over, situation.finalize)
         for copy in finalizer.choose_speculative_attempts(end) if finalizer else ():
@@ -101,7 +112,7 @@ def _copies(
 
 
 def _sent(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeCopies
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
 ) -> Counter[CampaignCluster]:
     sent = Counter[CampaignCluster]()
     for listed in situation.there:
@@ -111,7 +122,7 @@ def _sent(
     return sent
 
 
-def _request(campaign: Campaign, cluster: str) -> AtCluster:
+def _request(campaign: Campaign, cluster: str) -> JdlClusterSettings:
     return campaign.jdl.clusters[cluster]
 
 
@@ -126,7 +137,9 @@ def _campaign_near_end(
     number = campaign.number
     ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}
     won = {
-        attempt.task for attempt in counted.ended[number] if attempt.outcome is TaskOutcome.SUCCESS
+        attempt.task
+        for attempt in counted.ended[number]
+        if attempt.outcome is TaskAttemptOutcome.SUCCESS
     }
     return CampaignNearEnd(
         campaign=number,
@@ -149,8 +162,8 @@ def _campaign_near_end(
 def _room_by_cluster(
     campaign: Campaign,
     situation: CampaignCycleSituation,
-    decided: DecisionsBeforeCopies,
-    remaining: SlotsLeftForCopies,
+    decided: DecisionsBeforeSpeculation,
+    remaining: SlotsForSpeculativeAttempts,
 ) -> Mapping[str, int]:
     """Return how many tasks fit at each cluster, fastest cluster first.
 
@@ -171,7 +184,9 @@ def _room_by_cluster(
     return {name: room[name] for name in sorted(room, key=order) if room[name]}
 
 
-def _room(campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsLeftForCopies) -> int:
+def _room(
+    campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForSpeculativeAttempts
+) -> int:
     request = _request(campaign, cluster)
     most = max_tasks
     if request.max_jobs:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ExcludedTaskCount
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskCountByExclusions
 
 EMPTY_BLACKLIST: Mapping[CampaignCluster, BlacklistEntry] = {}
 
@@ -25,7 +25,7 @@ class TaskClusterExclusions(NamedTuple):
 NO_EXCLUSIONS = TaskClusterExclusions()
 
 
-class TaskBacklog:
+class UnsentTaskBacklog:
     """The unsent tasks of campaigns; tasks that avoid most clusters are taken first.
 
     Among tasks with equal exclusions the state file takes the most urgent first.
@@ -59,10 +59,10 @@ class TaskBacklog:
             for campaign in campaigns or situation.campaigns
         }
 
-    def taken(self, campaign: int, cluster: str) -> tuple[ExcludedTaskCount, ...]:
+    def taken(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
         """Return how many of the tasks taken to a cluster avoid which other clusters."""
         return tuple(
-            ExcludedTaskCount(tasks=tasks, avoid=kind.avoid, never=kind.never)
+            TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
             if kind != NO_EXCLUSIONS
         )

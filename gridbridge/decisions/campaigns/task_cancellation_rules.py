@@ -14,10 +14,10 @@ from gridbridge.decisions.campaigns import preemption_rules
 from gridbridge.model.campaigns.cancellation import (
     REASONS_OF_MOVES,
     ArrayCancellation,
-    CancellationPlan,
+    ArrayTasksInSameState,
     CancellationReason,
-    CancellationSituation,
-    SameStateTasks,
+    NikitaDeletionPlan,
+    NikitaSituation,
 )
 
 REASON_WORDS = {
@@ -34,7 +34,7 @@ REASON_WORDS = {
 }
 
 
-def plan_task_cancellations(listing: CancellationSituation) -> CancellationPlan:
+def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     """Plan the deletions among all listed tasks, with those marked earlier."""
     going = tuple(part for part in listing.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
@@ -44,7 +44,7 @@ def plan_task_cancellations(listing: CancellationSituation) -> CancellationPlan:
     unwanted = tuple(part for part in going if part.marked is CancellationReason.UNWANTED)
     moved = tuple(part for part in going if _is_moved(part))
     marked = tuple(part for part in going if _is_followed(part))
-    return CancellationPlan(
+    return NikitaDeletionPlan(
         wipes=_together(
             *(_cancel(part, CancellationReason.OVERRAN) for part in new if _overran(part, listing)),
             *(_cancel(part, CancellationReason.WAITED) for part in late),
@@ -82,7 +82,7 @@ def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
     )
 
 
-def describe_cancellations(plan: CancellationPlan) -> list[str]:
+def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
     """Describe the deletions of a cycle, in a sentence for each array and reason."""
     lines = [
         f"wiped: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
@@ -105,30 +105,30 @@ def _described(cancellation: ArrayCancellation) -> str:
     return f"{cancellation.tasks} of campaign {cancellation.campaign} at {cancellation.cluster}"
 
 
-def _overran(part: SameStateTasks, listing: CancellationSituation) -> bool:
+def _overran(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
     limit_s = part.walltime_s + listing.patience.over_walltime_s
     return not part.is_waiting and _age_s(part, listing) > limit_s
 
 
-def _is_late(part: SameStateTasks, listing: CancellationSituation) -> bool:
+def _is_late(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
     return _age_s(part, listing) > listing.patience.waiting_s
 
 
-def _is_moved(part: SameStateTasks) -> bool:
+def _is_moved(part: ArrayTasksInSameState) -> bool:
     return part.marked in REASONS_OF_MOVES and part.is_waiting
 
 
-def _is_followed(part: SameStateTasks) -> bool:
+def _is_followed(part: ArrayTasksInSameState) -> bool:
     """Say whether an earlier mark is followed up: the task is deleted again, or spared."""
     is_judged = part.marked is not None and part.marked is not CancellationReason.UNWANTED
     return is_judged and not _is_moved(part)
 
 
-def _age_s(part: SameStateTasks, listing: CancellationSituation) -> float:
+def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
     return (listing.now - part.since).total_seconds()
 
 
-def _is_spared(part: SameStateTasks) -> bool:
+def _is_spared(part: ArrayTasksInSameState) -> bool:
     """Say whether a task started before it could be deleted for waiting."""
     return (
         part.marked not in (CancellationReason.OVERRAN, CancellationReason.MADE_WAY)
@@ -137,7 +137,7 @@ def _is_spared(part: SameStateTasks) -> bool:
 
 
 def _overflow(
-    waiting: Iterable[SameStateTasks], listing: CancellationSituation
+    waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 ) -> Iterator[ArrayCancellation]:
     """Delete the newest tasks that wait after the grace, down to the allowed number."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
@@ -153,7 +153,7 @@ def _overflow(
                 yield _cancel(part, CancellationReason.OVERFLOW, indices)
 
 
-def _but_one_that_is_wide(arrays: list[SameStateTasks]) -> list[SameStateTasks]:
+def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
     """Leave out the oldest multi-slot task, which may wait above the flood rate."""
     wide = [part for part in arrays if part.slots > 1]
     if not wide:
@@ -163,11 +163,11 @@ def _but_one_that_is_wide(arrays: list[SameStateTasks]) -> list[SameStateTasks]:
     return [spared if part is oldest else part for part in arrays]
 
 
-def _newest_first(part: SameStateTasks) -> tuple[float, int, int]:
+def _newest_first(part: ArrayTasksInSameState) -> tuple[float, int, int]:
     return -part.since.timestamp(), -part.campaign, -part.array
 
 
-def _count(part: SameStateTasks) -> int:
+def _count(part: ArrayTasksInSameState) -> int:
     return sum(map(len, part.places))
 
 
@@ -183,7 +183,9 @@ def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
 
 
 def _cancel(
-    part: SameStateTasks, wiped_for: CancellationReason | None, indices: tuple[range, ...] = ()
+    part: ArrayTasksInSameState,
+    wiped_for: CancellationReason | None,
+    indices: tuple[range, ...] = (),
 ) -> ArrayCancellation:
     assert wiped_for  # unmarked tasks are deleted for an explicit reason
     return ArrayCancellation(

@@ -7,19 +7,19 @@ there are any.
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from gridbridge.model.campaigns.campaign import AttemptOutcome, TaskOutcome
+from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 
-NEVER_STARTED_OUTCOMES = (TaskOutcome.WIPED, TaskOutcome.MOVED)
+NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
 AVOIDED_OUTCOMES = frozenset(
-    {TaskOutcome.SETUP_ERROR, TaskOutcome.WALLTIME, TaskOutcome.SITE_FAULT}
+    {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
 )
 
 
 def may_retry_task(
-    now: AttemptOutcome,
-    earlier: Iterable[AttemptOutcome],
+    now: AttemptOutcomeAtCluster,
+    earlier: Iterable[AttemptOutcomeAtCluster],
     clusters: Set[str],
     policy: FailuresSection,
 ) -> bool:
@@ -31,20 +31,20 @@ def may_retry_task(
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
-    if now.outcome is TaskOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
+    if now.outcome is TaskAttemptOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
         return False
     times = sum(attempt.outcome is now.outcome for attempt in attempts)
     return times <= _budget(now.outcome, clusters, policy)
 
 
-def _budget(outcome: TaskOutcome, clusters: Set[str], policy: FailuresSection) -> int:
+def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: FailuresSection) -> int:
     budgets = {
-        TaskOutcome.RESUBMIT: policy.asked,
-        TaskOutcome.RESUBMIT_LAST: policy.asked,
-        TaskOutcome.PREEMPTED: policy.preempted,
-        TaskOutcome.SITE_FAULT: policy.site_fault,
-        TaskOutcome.WALLTIME: policy.walltime,
-        TaskOutcome.SETUP_ERROR: policy.setup_error
+        TaskAttemptOutcome.RESUBMIT: policy.asked,
+        TaskAttemptOutcome.RESUBMIT_LAST: policy.asked,
+        TaskAttemptOutcome.PREEMPTED: policy.preempted,
+        TaskAttemptOutcome.SITE_FAULT: policy.site_fault,
+        TaskAttemptOutcome.WALLTIME: policy.walltime,
+        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error
         + len(clusters)
         - 1,  # one more for each further cluster
     }
@@ -52,13 +52,13 @@ def _budget(outcome: TaskOutcome, clusters: Set[str], policy: FailuresSection) -
 
 
 def choose_clusters_to_avoid(
-    now: AttemptOutcome, earlier: Iterable[AttemptOutcome], clusters: Set[str]
+    now: AttemptOutcomeAtCluster, earlier: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while others are open.
 
     If every cluster has failed it, this is the last one, and none after a preemption.
     """
-    if now.outcome is TaskOutcome.MOVED:
+    if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
     failed = _clusters_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
     if clusters <= failed:
@@ -67,7 +67,7 @@ def choose_clusters_to_avoid(
 
 
 def list_walltime_overrun_clusters(
-    attempts: Iterable[AttemptOutcome], clusters: Set[str]
+    attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
 ) -> tuple[str, ...]:
     """Return the clusters where a task overran its walltime.
 
@@ -77,7 +77,9 @@ def list_walltime_overrun_clusters(
     return () if clusters <= overran else tuple(sorted(overran))
 
 
-def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcome]) -> dict[int, tuple[str, ...]]:
+def map_tasks_to_failed_clusters(
+    tried: Iterable[AttemptOutcomeAtCluster],
+) -> dict[int, tuple[str, ...]]:
     """Map tasks to the clusters that failed them: no copies go there."""
     by_task: dict[int, set[str]] = {}
     for attempt in tried:
@@ -87,13 +89,13 @@ def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcome]) -> dict[int, t
 
 
 def plan_task_retries(
-    ended: Sequence[AttemptOutcome],
-    earlier: Iterable[AttemptOutcome],
+    ended: Sequence[AttemptOutcomeAtCluster],
+    earlier: Iterable[AttemptOutcomeAtCluster],
     clusters: Mapping[int, Set[str]],
     policy: FailuresSection,
 ) -> tuple[TaskRetry, ...]:
     """Return the retries of ended attempts, for campaigns with clusters."""
-    by_task: dict[tuple[int, int], list[AttemptOutcome]] = {}
+    by_task: dict[tuple[int, int], list[AttemptOutcomeAtCluster]] = {}
     for attempt in (*earlier, *ended):
         by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
     with_others = (
@@ -124,13 +126,15 @@ def plan_task_retries(
     )
 
 
-def _clusters_with_outcome(tried: Iterable[AttemptOutcome], outcomes: Set[TaskOutcome]) -> Set[str]:
+def _clusters_with_outcome(
+    tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]
+) -> Set[str]:
     return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
 
 
-def _clusters_overrun(tried: Iterable[AttemptOutcome]) -> set[str]:
+def _clusters_overrun(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
     return {
         attempt.cluster
         for attempt in tried
-        if attempt.outcome is TaskOutcome.WALLTIME or attempt.is_overrun
+        if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
     }

@@ -3,84 +3,88 @@
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
-    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.status_report import printable_text, with_noun
 
-USUAL = DemandSection()
+USUAL = DemandPolicySection()
 MINUTES_S = 120  # so long a time is told in minutes
 
 HINDRANCES = {
-    BalanceVerdict.FULL: "at most {max_nodes} may be",
-    BalanceVerdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
-    BalanceVerdict.POOL_FULL: "and pools have as many nodes as they may",
-    BalanceVerdict.OVER_QUOTA: "and the quota of pools is used up",
-    BalanceVerdict.OVER_BUDGET: "and another node would be over the budget of an hour",
-    BalanceVerdict.OVER_MONTH: "and another node would be over the month's budget",
-    BalanceVerdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
-    BalanceVerdict.NO_SUCH_PLACE: (
+    BalancePlanReason.FULL: "at most {max_nodes} may be",
+    BalancePlanReason.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
+    BalancePlanReason.POOL_FULL: "and pools have as many nodes as they may",
+    BalancePlanReason.OVER_QUOTA: "and the quota of pools is used up",
+    BalancePlanReason.OVER_BUDGET: "and another node would be over the budget of an hour",
+    BalancePlanReason.OVER_MONTH: "and another node would be over the month's budget",
+    BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may be on their way",
+    BalancePlanReason.NO_SUCH_PLACE: (
         "and nodes of pools would be in no queue or in unknown host groups"
     ),
-    BalanceVerdict.QUEUE_CLOSED: (
+    BalancePlanReason.QUEUE_CLOSED: (
         "and the queues of pools are closed on all hosts (`qstat -f` shows how)"
     ),
-    BalanceVerdict.NO_NODE: "and no new node could run the others",
+    BalancePlanReason.NO_NODE: "and no new node could run the others",
 }
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
-    BalanceVerdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
-    BalanceVerdict.FULL: "{nodes} of at most {most}",
-    BalanceVerdict.NOT_STABLE: (
+    BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
+    BalancePlanReason.FULL: "{nodes} of at most {most}",
+    BalancePlanReason.NOT_STABLE: (
         "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"
     ),
-    BalanceVerdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
-    BalanceVerdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
-    BalanceVerdict.CLOSED: (
+    BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
+    BalancePlanReason.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
+    BalancePlanReason.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
-    BalanceVerdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
-    BalanceVerdict.WAITS_TOO_LONG: (
+    BalancePlanReason.ON_THEIR_WAY: (
+        "{waiting} and {queue} has no slots, but nodes are on their way"
+    ),
+    BalancePlanReason.WAITS_TOO_LONG: (
         "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"
     ),
-    BalanceVerdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
-    BalanceVerdict.FITS: "{waiting}, {need}",
-    BalanceVerdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    BalanceVerdict.SEVERAL_SLOT_COUNTS: (
+    BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
+    BalancePlanReason.FITS: "{waiting}, {need}",
+    BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
+    BalancePlanReason.SEVERAL_SLOT_COUNTS: (
         "hosts have several slot counts, with which StarCluster ends"
     ),
-    BalanceVerdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
-    BalanceVerdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
-    BalanceVerdict.NONE_IDLE: "no job waits, and no node is to be removed",
-    BalanceVerdict.UNREADY: (
+    BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
+    BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
+    BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
+    BalancePlanReason.UNREADY: (
         "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"
     ),
-    BalanceVerdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
-    BalanceVerdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
-    BalanceVerdict.NO_NEED: "no task waits, {of_max}",
-    BalanceVerdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    BalanceVerdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
-    BalanceVerdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
-    BalanceVerdict.SOON: (
+    BalancePlanReason.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
+    BalancePlanReason.ALL_FIT: "{tasks}, {fit}, {of_max}",
+    BalancePlanReason.NO_NEED: "no task waits, {of_max}",
+    BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
+    BalancePlanReason.ABOVE_MAXIMUM: (
+        "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be"
+    ),
+    BalancePlanReason.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    BalancePlanReason.SOON: (
         "{tasks}{since}, without a new node all is done in {backlog},"
         " at most {target} and a boot of {boot}"
     ),
-    BalanceVerdict.ELSEWHERE: (
+    BalancePlanReason.ELSEWHERE: (
         "{tasks}{since}, {fit},"
         " queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
     ),
-    BalanceVerdict.MONTH_SPENT: (
+    BalancePlanReason.MONTH_SPENT: (
         "{tasks}, and what is left of the month's budget does not pay for {there}"
     ),
-    BalanceVerdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
+    BalancePlanReason.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
 }
 
 
 def describe_balance_plan(
     plan: BalancePlan,
     rules: BalanceSection,
-    demand: DemandSection = USUAL,
+    demand: DemandPolicySection = USUAL,
     *,
     is_alone: bool = True,
     ended: str = "",
@@ -102,10 +106,10 @@ def describe_balance_plan(
         act = f"remove {', '.join(plan.remove)}"
     elif ended:
         act = f"end the master's machine {ended}"
-    return verdict if plan.verdict is BalanceVerdict.NO_MAXIMUM else f"{verdict}: {act}"
+    return verdict if plan.verdict is BalancePlanReason.NO_MAXIMUM else f"{verdict}: {act}"
 
 
-def describe_balance_refusal(refused: BalanceRefusal, rules: BalanceSection) -> str:
+def explain_job_or_host_refusal(refused: BalanceRefusal, rules: BalanceSection) -> str:
     """Say in one line why nothing is done about a job or a host."""
     return refused.cause.value.format(
         minute=refused.minute,
@@ -124,7 +128,9 @@ def _of_pool(plan: BalancePlan) -> str:
     return f" of pool {plan.pool}{price}"
 
 
-def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandSection) -> dict[str, object]:
+def _words(
+    plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
+) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
     more = with_noun(figures.leaving, "more goes", "more go")
@@ -149,7 +155,7 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandSection) -> d
 
 
 def _limits(
-    figures: BalanceFigures, rules: BalanceSection, demand: DemandSection
+    figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicySection
 ) -> dict[str, object]:
     """Return the limits that hold now: by policy demand they may be others at each hour."""
     is_by_hour = figures.most is not None
@@ -164,7 +170,7 @@ def _limits(
     }
 
 
-def _of_demand(figures: BalanceFigures, demand: DemandSection) -> dict[str, object]:
+def _of_demand(figures: BalanceFigures, demand: DemandPolicySection) -> dict[str, object]:
     """Return the words of policy demand."""
     tasks, room = figures.tasks, f"{with_noun(figures.free, 'free slot')}"
     on_way = with_noun(figures.coming, "node on its way", "nodes on their way")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.cell_counts import (
-    count_starcluster_figures,
+    count_usable_slots_and_tasks,
     startable_waiting_jobs,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
     PublishedBalance,
@@ -43,7 +43,8 @@ class BalancerRoundOutcome:
 
 
 def count_node_changes_by_pool(
-    changes: Iterable[tuple[OwnedNode | None, OwnedNode]], so_far: BalancerRoundOutcome
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
+    so_far: BalancerRoundOutcome,
 ) -> BalancerRoundOutcome:
     """Return the outcome with the nodes that were added, removed and failed, by pool.
 
@@ -67,7 +68,7 @@ def _is_failure(cause: NodeStateCause) -> bool:
     return cause.is_boot_failure or cause in (NodeStateCause.VANISHED, NodeStateCause.SILENT)
 
 
-def publish_observed_round(
+def figures_after_observed_round(
     before: PublishedBalance | None,
     cluster: str,
     situation: BalanceSituation,
@@ -101,7 +102,7 @@ def publish_observed_round(
     )
 
 
-def publish_failed_round(
+def figures_after_unobserved_round(
     before: PublishedBalance | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalance:
     """Return the published figures after a round that could not observe the cell.
@@ -161,7 +162,7 @@ def _refused(plan: BalancePlan) -> tuple[PublishedRefusalCount, ...]:
 LOOKBACK = timedelta(minutes=180)
 
 
-def count_round_statistics(
+def count_balancer_round_figures(
     situation: BalanceSituation,
     ends: RecentlyEndedTasks,
     queue: str,
@@ -184,7 +185,7 @@ def count_round_statistics(
             if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host)
         ),
         queued=sum(row.tasks for row in startable_waiting_jobs(situation.cell.waiting)),
-        slots=count_starcluster_figures(situation, queue).slots,
+        slots=count_usable_slots_and_tasks(situation, queue).slots,
         duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
         wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
         load=sum(loads) / len(loads) if loads else 0.0,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.demand.free_capacity import queue_instances_by_host
+from gridbridge.decisions.elastic.demand.free_capacity import ordinary_queues_by_host
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import QueueInstance, TaskShape, WaitingJobs
+from gridbridge.model.elastic.cell import QueueInstance, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
@@ -22,14 +22,14 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 from gridbridge.model.request import QNAME, resource_long_name
-from gridbridge.model.states import QueueFact
+from gridbridge.model.states import QueueInstanceStateFact
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
-BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
+BROKEN = frozenset((QueueInstanceStateFact.UNREACHABLE, QueueInstanceStateFact.ERROR))
 
 
-def count_starcluster_figures(situation: BalanceSituation, queue: str) -> BalanceFigures:
+def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> BalanceFigures:
     """Count a queue's usable slots and the tasks that could start there.
 
     Silent and closed hosts have no capacity, and their jobs do not use up other capacity. The
@@ -40,12 +40,14 @@ def count_starcluster_figures(situation: BalanceSituation, queue: str) -> Balanc
     waiting = [
         row
         for row in startable_waiting_jobs(situation.cell.waiting)
-        if is_queue_requested(queue, row.shape)
+        if do_requests_allow_queue(queue, row.shape)
     ]
     since = [
-        moment for row in waiting if (moment := first_startable_since(row, situation)) is not None
+        moment
+        for row in waiting
+        if (moment := when_first_job_was_startable(row, situation)) is not None
     ]
-    nodes = cluster_nodes_by_name(situation)
+    nodes = nodes_by_name_without_standby(situation)
     return BalanceFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
@@ -64,7 +66,7 @@ def count_starcluster_figures(situation: BalanceSituation, queue: str) -> Balanc
     )
 
 
-def startable_waiting_jobs(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
+def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
     """Return the waiting jobs that the scheduler may start now.
 
     Best-effort jobs and campaign tasks are left out, because a cluster does not grow for them.
@@ -72,13 +74,15 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
-def first_startable_since(row: WaitingJobs, situation: BalanceSituation) -> datetime | None:
+def when_first_job_was_startable(
+    row: WaitingJobGroup, situation: BalanceSituation
+) -> datetime | None:
     """Return since when the first of some jobs could start, or was submitted."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
 
-def is_queue_requested(queue: str, shape: TaskShape) -> bool:
+def do_requests_allow_queue(queue: str, shape: TaskResourceRequests) -> bool:
     """Say whether a task's -q and -l qname requests allow a queue."""
     listed = (name.partition("@")[0] for name in shape.queues)
     if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
@@ -89,12 +93,12 @@ def is_queue_requested(queue: str, shape: TaskShape) -> bool:
     )
 
 
-def requested_qname_expressions(shape: TaskShape) -> tuple[str, ...]:
+def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
     """Return the expressions of -l qname; a queue must match all of them."""
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
-def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:
+def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> BalanceRefusalCause | None:
     """Return why waiting jobs are not demand; None if no reason is known."""
     state = row.state
     if row.is_inner and state.can_start:
@@ -112,12 +116,12 @@ def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:
     return BalanceRefusalCause.HELD if state.is_held else None
 
 
-def is_stabilization_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
+def is_pause_after_node_change_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
     """Say whether the pause after the last change of nodes is over."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
-def cluster_nodes_by_name(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
+def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
     """Return a cluster's nodes by name, including hosts that are never powered off.
 
     Standby hosts are left out. A failed node counts while its machine exists, unless another
@@ -177,7 +181,7 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
 
 def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
     """Return how many hosts should be ready, and how many of them are not."""
-    by_host = queue_instances_by_host(situation)
+    by_host = ordinary_queues_by_host(situation)
     names = _hosts_expected_ready(situation, by_host)
     return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
 
@@ -208,7 +212,7 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
-def permanent_removal_hindrances(
+def reasons_never_to_remove_node(
     node: ElasticNode, situation: BalanceSituation
 ) -> Iterator[BalanceRefusal]:
     """Return the reasons that keep a node at any load: master, kept, unlisted."""

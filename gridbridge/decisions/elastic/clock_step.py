@@ -8,8 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerHostClocks,
+    BalancerOwnedNode,
+    PoolFailureRecord,
+)
 
 TimeChange = Callable[[datetime], datetime]
 
@@ -50,7 +54,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     return _changed(at, future_time_limiter(now))
 
 
-def change_node_times(node: OwnedNode, change: TimeChange) -> OwnedNode:
+def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
     """Return a node with all of its times changed by a function."""
     return replace(
         node,
@@ -69,7 +73,7 @@ def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> P
     )
 
 
-def change_watched_job_times(history: WatchedWaitingJobs, change: TimeChange) -> WatchedWaitingJobs:
+def change_watched_job_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
     """Return the history of waiting jobs with all of its times changed."""
     return replace(
         history,

@@ -8,7 +8,7 @@ from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
     HostStandbyStep,
     OarPowerRequest,
-    RequestedPowerState,
+    OarRequestedPowerState,
     StandbyHostFacts,
     StandbyPlan,
     StandbyPlanCause,
@@ -76,19 +76,19 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
 STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
 
 
-def latest_power_request_by_node(
+def latest_oar_request_by_node(
     notes: Iterable[OarPowerRequest], now_s: float
-) -> Mapping[str, RequestedPowerState]:
+) -> Mapping[str, OarRequestedPowerState]:
     """Return the latest power request for each node that is not older than an hour."""
-    desired = dict[str, RequestedPowerState]()
+    desired = dict[str, OarRequestedPowerState]()
     for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
         if now_s - note.at_s <= STALE_S:
             desired.update(dict.fromkeys(note.hosts, note.wish))
     return desired
 
 
-def keep_unfinished_power_requests(
-    notes: Iterable[OarPowerRequest], unsettled: Mapping[str, RequestedPowerState], now_s: float
+def unfinished_oar_power_requests(
+    notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
     """Return the power requests, each with the nodes that are not yet in that state.
 
@@ -98,7 +98,7 @@ def keep_unfinished_power_requests(
 
 
 def _unsettled(
-    note: OarPowerRequest, unsettled: Mapping[str, RequestedPowerState], now_s: float
+    note: OarPowerRequest, unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> OarPowerRequest:
     if now_s - note.at_s > STALE_S:
         return replace(note, hosts=())

@@ -7,7 +7,7 @@ from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ProviderMachine, 
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 
 
-def choose_master_machine_to_end(
+def master_machine_to_terminate(
     situation: BalanceSituation,
     world: BalancerNodesSnapshot,
     plan: BalancePlan,

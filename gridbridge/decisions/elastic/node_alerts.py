@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping
 
 from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     ElasticNodeState,
@@ -16,8 +16,8 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
+    BalancerOwnedNode,
     NodeStateCause,
-    OwnedNode,
     is_host_reporting,
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
@@ -30,9 +30,9 @@ HOSTS = (
 )
 
 
-def find_nodes_hung_under_tasks(
+def silent_nodes_with_tasks(
     world: BalancerNodesSnapshot, silent_s: float
-) -> tuple[OwnedNode, ...]:
+) -> tuple[BalancerOwnedNode, ...]:
     """Return the nodes that have been silent under tasks although their machines run.
 
     Such a node is not removed, because its tasks may still run. While many hosts are silent,
@@ -47,7 +47,9 @@ def find_nodes_hung_under_tasks(
     )
 
 
-def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
+def find_powered_off_hosts_with_tasks(
+    world: BalancerNodesSnapshot,
+) -> tuple[BalancerOwnedNode, ...]:
     """Return the site's own hosts that are off while the cell lists tasks there.
 
     Only a person powers off such a host. A host that is being woken is left out.
@@ -99,7 +101,7 @@ def find_silent_hosts_without_machine(
 
 def find_reporting_nodes_without_listed_machine(
     world: BalancerNodesSnapshot,
-) -> tuple[OwnedNode, ...]:
+) -> tuple[BalancerOwnedNode, ...]:
     """Return nodes that report although their provider no longer lists their machine.
 
     The provider's region, account or program may have changed, and it could then not end the
@@ -118,7 +120,7 @@ def find_reporting_nodes_without_listed_machine(
         and node.pool not in world.switched
         and ours.of(node) is None
         and is_host_reporting(world.host_of(node.name))
-        and not (node_inventory_check.is_unlisted_only_briefly(node, world) or node in successors)
+        and not (node_inventory_check.is_machine_missing_briefly(node, world) or node in successors)
     )
 
 
@@ -146,9 +148,9 @@ def find_machines_of_unknown_pools(
     )
 
 
-def find_unmanaged_standby_hosts(
-    world: BalancerNodesSnapshot, nodes: Iterable[OwnedNode]
-) -> tuple[OwnedNode, ...]:
+def standby_hosts_without_section(
+    world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
+) -> tuple[BalancerOwnedNode, ...]:
     """Return the standby hosts that no section powers on any more.
 
     This round forgets these hosts.
@@ -164,7 +166,7 @@ def find_unmanaged_standby_hosts(
     )
 
 
-def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
+def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
     """Return the nodes that are busy and silent while their machines run."""
     ours = node_inventory_check.MachinesOfOwnedNodes(world)
     for node in (node for node in world.kept if node.pool not in world.switched):
@@ -175,7 +177,7 @@ def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
 
 
 def manual_machine_removal_command(
-    machine: str, provider: str, section: ProviderSection | None
+    machine: str, provider: str, section: MachineProviderSection | None
 ) -> str:
     """Return the command that ends a machine by hand.
 
@@ -192,7 +194,7 @@ def manual_machine_removal_command(
     return f"end machine {machine} of provider {provider}{suffix} with the cloud's own tools"
 
 
-def is_site_owned_host(node: OwnedNode) -> bool:
+def is_site_owned_host(node: BalancerOwnedNode) -> bool:
     """Say whether a node is a host of the site's own.
 
     Such a host is powered on and off, and no provider creates it.
@@ -200,7 +202,7 @@ def is_site_owned_host(node: OwnedNode) -> bool:
     return node.machine == node.name
 
 
-def explain_how_to_wake_host(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
+def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
     """Say what makes a powered-off host of the site's own work again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
@@ -215,7 +217,7 @@ def explain_how_to_wake_host(node: OwnedNode, tags: Mapping[str, tuple[str, ...]
     return "it is off, and is woken when it is wanted"
 
 
-def _aws_options(section: ProviderSection) -> str:
+def _aws_options(section: MachineProviderSection) -> str:
     """Return the region and endpoint options of the aws command."""
     options = {"--region": section.region, "--endpoint-url": section.endpoint}
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

@@ -16,11 +16,11 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
+    BalancerOwnedNode,
     DueNodeAct,
-    NodeAct,
     NodeStateCause,
-    OwnedNode,
     is_host_reporting,
 )
 
@@ -38,7 +38,7 @@ class MachinesOfOwnedNodes:
             for machine in reversed(_machines_owned_in_pool(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
-    def of(self, node: OwnedNode) -> ProviderMachine | None:
+    def of(self, node: BalancerOwnedNode) -> ProviderMachine | None:
         """Return a node's machine by id, or by name while the id is unknown."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
@@ -60,12 +60,12 @@ def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[Pro
     )
 
 
-def node_key(node: OwnedNode) -> str:
+def unique_node_key(node: BalancerOwnedNode) -> str:
     """Return a key that is unique even while two machines have the same name."""
     return f"{node.name} {node.machine}"
 
 
-def has_no_usable_machine(
+def is_machine_missing_or_stopped(
     machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot
 ) -> bool:
     """Say whether a node has no machine, or a provider's machine that is stopped."""
@@ -73,7 +73,7 @@ def has_no_usable_machine(
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
 
-def track_unlisted_nodes(
+def nodes_missing_from_list_since(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its list.
@@ -83,16 +83,16 @@ def track_unlisted_nodes(
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
-        since = before.get(node_key(node))
+        since = before.get(unique_node_key(node))
         if node.pool in world.machines:
-            is_out = has_no_usable_machine(ours.of(node), node.pool, world)
+            is_out = is_machine_missing_or_stopped(ours.of(node), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
-            out_since[node_key(node)] = min(since, world.now)
+            out_since[unique_node_key(node)] = min(since, world.now)
     return out_since
 
 
-def track_silent_hosts(
+def hosts_silent_since(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
     """Return since when each node and each other host of the cell has been silent.
@@ -100,7 +100,7 @@ def track_silent_hosts(
     After a restart of the qmaster all hosts are silent for a while.
     """
     nodes = (
-        node_key(node)
+        unique_node_key(node)
         for node in world.kept
         if node.pool not in world.switched and not is_host_reporting(world.host_of(node.name))
     )
@@ -122,12 +122,12 @@ def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
     return (world.now - world.silent.get(_host_key(name), world.now)).total_seconds()
 
 
-def node_silent_for_s(node: OwnedNode, world: BalancerNodesSnapshot) -> float:
+def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> float:
     """Return for how long a node has been silent, in seconds."""
-    return (world.now - world.silent.get(node_key(node), world.now)).total_seconds()
+    return (world.now - world.silent.get(unique_node_key(node), world.now)).total_seconds()
 
 
-def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
+def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the failed or removed nodes whose provider does not delete the machine."""
     ours = MachinesOfOwnedNodes(world)
     return tuple(
@@ -135,7 +135,7 @@ def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[OwnedNo
     )
 
 
-def _is_useless(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
+def _is_useless(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
     is_out = node.state is ElasticNodeState.REMOVING and world.host_of(node.name) is None
     is_late = (world.now - node.since).total_seconds() > LISTED_S
     is_own = node.pool not in world.switched
@@ -143,8 +143,8 @@ def _is_useless(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
 
 
 def update_node_from_machine(
-    node: OwnedNode, machine: ProviderMachine, world: BalancerNodesSnapshot
-) -> OwnedNode:
+    node: BalancerOwnedNode, machine: ProviderMachine, world: BalancerNodesSnapshot
+) -> BalancerOwnedNode:
     """Return a node with the id, address, host key and start time of its machine."""
     return replace(
         node,
@@ -155,18 +155,18 @@ def update_node_from_machine(
     )
 
 
-def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
+def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the nodes of machines that this round adopts, without duplicates."""
-    nodes = (act.node for act in adopt_unknown_machines(world))
+    nodes = (act.node for act in acts_to_adopt_unknown_machines(world))
     return tuple(node for node in nodes if node.cause is not NodeStateCause.DOUBLE)
 
 
-def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
+def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the adopted nodes that are hosts of the site's own."""
     return tuple(node for node in nodes_adopted_this_round(world) if node.pool in world.switched)
 
 
-def adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
+def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
     """Return the acts that adopt our unknown machines, and delete duplicates.
 
     A machine with the name of a node whose machine is not listed is left alone: it may be that
@@ -186,7 +186,7 @@ def adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]
         else:
             names.add(machine.name)
             node = _node_of_unknown_machine(machine, pool, world)
-            yield DueNodeAct(node=node, act=act_for_adopted_node(node))
+            yield DueNodeAct(node=node, act=join_act_of_adopted_node(node))
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
@@ -198,7 +198,7 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
                 yield pool, machine
 
 
-def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, OwnedNode]:
+def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
     """Return the nodes whose machines are not listed, by their names: one of each name.
 
     A name of which another node's machine is listed is not among them. Failed nodes come last.
@@ -211,12 +211,14 @@ def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, OwnedN
     return {node.name: node for node in without_machine}
 
 
-def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[OwnedNode, OwnedNode]:
+def replaced_nodes_with_successors(
+    world: BalancerNodesSnapshot,
+) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
     """Return nodes without a listed machine, with the new node of the same name.
 
     Names are used again, so a restored old state file may know a machine that is long gone.
     """
-    unseen, by_node = _unlisted_nodes_by_name(world), dict[OwnedNode, OwnedNode]()
+    unseen, by_node = _unlisted_nodes_by_name(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
     for pool, machine in _unknown_machines(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
@@ -227,14 +229,14 @@ def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[Owne
     return by_node
 
 
-def act_for_adopted_node(node: OwnedNode) -> NodeAct | None:
+def join_act_of_adopted_node(node: BalancerOwnedNode) -> BalancerNodeAct | None:
     """Return JOIN for an adopted node that must join the cell; else None."""
-    return NodeAct.JOIN if node.state is ElasticNodeState.JOINING else None
+    return BalancerNodeAct.JOIN if node.state is ElasticNodeState.JOINING else None
 
 
-def is_unlisted_only_briefly(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
+def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
     """Say whether a machine has been missing in too few lists to be taken for gone."""
-    since = world.unlisted.get(node_key(node), world.now)
+    since = world.unlisted.get(unique_node_key(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
 
 
@@ -243,7 +245,9 @@ def _adopt_site_host(
 ) -> Iterator[DueNodeAct]:
     """Take in a host of the site's own; one whose name a node has already is left alone."""
     host = world.host_of(machine.name)
-    node = powered_host_lifecycle.adopt_powered_host(machine, pool, host, world.now, world.tags)
+    node = powered_host_lifecycle.node_of_adopted_powered_host(
+        machine, pool, host, world.now, world.tags
+    )
     if node is not None and machine.name not in names:
         names.add(machine.name)
         yield DueNodeAct(node=node)
@@ -287,12 +291,12 @@ def _give_back_duplicate(
         state=ElasticNodeState.FAILED,
         cause=NodeStateCause.DOUBLE,
     )
-    return DueNodeAct(node=node, act=NodeAct.DESTROY)
+    return DueNodeAct(node=node, act=BalancerNodeAct.DESTROY)
 
 
 def _node_of_unknown_machine(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
-) -> OwnedNode:
+) -> BalancerOwnedNode:
     """Return the node of a machine that is ours, though the state file does not know it.
 
     One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
@@ -302,5 +306,7 @@ def _node_of_unknown_machine(
     if machine.state is ProviderMachineState.STOPPED:
         state = ElasticNodeState.STANDBY
     return update_node_from_machine(
-        OwnedNode(name=machine.name, pool=pool, state=state, since=world.now), machine, world
+        BalancerOwnedNode(name=machine.name, pool=pool, state=state, since=world.now),
+        machine,
+        world,
     )

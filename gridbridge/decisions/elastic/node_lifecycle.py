@@ -17,12 +17,12 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
-    CellHostState,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
     DueNodeAct,
-    NodeAct,
     NodeStateCause,
-    OwnedNode,
     is_host_reporting,
 )
 
@@ -44,7 +44,7 @@ def due_node_acts(
 
     Pools without a complete machine list get no acts.
     """
-    acts = [*_of_kept(world, patience), *node_inventory_check.adopt_unknown_machines(world)]
+    acts = [*_of_kept(world, patience), *node_inventory_check.acts_to_adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
@@ -58,14 +58,16 @@ def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> I
         if (node.pool, node.machine) in anothers:
             yield DueNodeAct(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
-            yield replace(powered_host_lifecycle.act_to_reopen_host(node, world.now), before=node)
+            yield replace(
+                powered_host_lifecycle.act_to_release_powered_host(node, world.now), before=node
+            )
         elif node in successors:
-            if not node_inventory_check.is_unlisted_only_briefly(node, world):
+            if not node_inventory_check.is_machine_missing_briefly(node, world):
                 successor = successors[node]
                 yield DueNodeAct(
                     node=successor,
                     before=node,
-                    act=node_inventory_check.act_for_adopted_node(successor),
+                    act=node_inventory_check.join_act_of_adopted_node(successor),
                 )
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
@@ -84,7 +86,7 @@ def _anothers(world: BalancerNodesSnapshot) -> set[tuple[str, str]]:
     }
 
 
-def _let_go(node: OwnedNode, world: BalancerNodesSnapshot) -> OwnedNode:
+def _let_go(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
     return node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
 
 
@@ -92,7 +94,7 @@ def _let_go(node: OwnedNode, world: BalancerNodesSnapshot) -> OwnedNode:
 class _Case:
     """A node, its machine as listed, and all that is known."""
 
-    node: OwnedNode
+    node: BalancerOwnedNode
     machine: ProviderMachine | None
     world: BalancerNodesSnapshot
     patience: NodeLifecycleTimeouts
@@ -109,14 +111,16 @@ class _Case:
         return (last - self.node.since).total_seconds() > self.patience.join_s
 
     @property
-    def host(self) -> CellHostState | None:
+    def host(self) -> BusyOrSilentHostState | None:
         """What the cell tells of it."""
         return self.world.host_of(self.node.name)
 
     @property
     def is_out(self) -> bool:
         """Whether its machine is in no list, or stopped there."""
-        return node_inventory_check.has_no_usable_machine(self.machine, self.node.pool, self.world)
+        return node_inventory_check.is_machine_missing_or_stopped(
+            self.machine, self.node.pool, self.world
+        )
 
     @property
     def is_contradicted(self) -> bool:
@@ -133,11 +137,11 @@ class _Case:
     @property
     def is_out_briefly(self) -> bool:
         """Whether too few lists have told so."""
-        return node_inventory_check.is_unlisted_only_briefly(self.node, self.world)
+        return node_inventory_check.is_machine_missing_briefly(self.node, self.world)
 
     def as_(
         self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
-    ) -> OwnedNode:
+    ) -> BalancerOwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.world.now, cause)
 
@@ -175,11 +179,13 @@ def _requested(case: _Case) -> DueNodeAct | None:
             node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True
         )
     if case.node.cause is NodeStateCause.LATER:
-        return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=NodeAct.CREATE)
+        return DueNodeAct(
+            node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE
+        )
     return None
 
 
-def _further(case: _Case, node: OwnedNode) -> _Case:
+def _further(case: _Case, node: BalancerOwnedNode) -> _Case:
     """Return a case with a node that is further in its life."""
     return _Case(node, case.machine, case.world, case.patience)
 
@@ -197,11 +203,11 @@ def _booting(case: _Case) -> DueNodeAct | None:
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
         return DueNodeAct(
             node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now),
-            act=NodeAct.JOIN,
+            act=BalancerNodeAct.JOIN,
         )
     if case.age_s > case.patience.boot_s:
         failed = _further(case, node).as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED)
-        return DueNodeAct(node=failed, act=NodeAct.DESTROY)
+        return DueNodeAct(node=failed, act=BalancerNodeAct.DESTROY)
     return DueNodeAct(node=node)
 
 
@@ -218,11 +224,12 @@ def _joining(case: _Case) -> DueNodeAct | None:
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
         return DueNodeAct(
-            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED), act=NodeAct.EVICT
+            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED),
+            act=BalancerNodeAct.EVICT,
         )
     return DueNodeAct(
         node=node_inventory_check.update_node_from_machine(case.node, case.machine, case.world),
-        act=NodeAct.JOIN,
+        act=BalancerNodeAct.JOIN,
     )
 
 
@@ -245,9 +252,9 @@ def _ready(case: _Case) -> DueNodeAct | None:
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not is_host_reporting(host) and is_long and not node.is_kept:
         leaving = node.entering(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
-        return DueNodeAct(node=leaving, act=NodeAct.EVICT)
+        return DueNodeAct(node=leaving, act=BalancerNodeAct.EVICT)
     if node.step is HostJoinStep.CLOSED and is_host_reporting(host) and not case.world.closed:
-        return DueNodeAct(node=node, act=NodeAct.JOIN)
+        return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
     return DueNodeAct(node=node) if node != case.node else None
 
 
@@ -257,7 +264,7 @@ def _draining(case: _Case) -> DueNodeAct | None:
         return None
     if case.is_out:
         return _lost(case)
-    return DueNodeAct(node=case.node, act=NodeAct.REMOVE)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.REMOVE)
 
 
 def _removing(case: _Case) -> DueNodeAct | None:
@@ -275,11 +282,11 @@ def _removing(case: _Case) -> DueNodeAct | None:
             returning = node_inventory_check.update_node_from_machine(
                 returning, case.machine, case.world
             )
-        return DueNodeAct(node=returning, act=NodeAct.JOIN)
+        return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
     has_left = case.host is None and case.node.step is HostJoinStep.LEFT
     if case.machine is None and has_left:
         return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
-    return DueNodeAct(node=case.node, act=NodeAct.EVICT)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.EVICT)
 
 
 def _lost(case: _Case) -> DueNodeAct:
@@ -287,7 +294,7 @@ def _lost(case: _Case) -> DueNodeAct:
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
     return DueNodeAct(
-        node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=NodeAct.EVICT
+        node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT
     )
 
 
@@ -300,7 +307,7 @@ def _failed(case: _Case) -> DueNodeAct | None:
         if case.is_out_briefly:
             return None
         return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
-    return DueNodeAct(node=case.node, act=NodeAct.DESTROY)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.DESTROY)
 
 
 def _standby(case: _Case) -> DueNodeAct | None:
@@ -316,7 +323,7 @@ def _standby(case: _Case) -> DueNodeAct | None:
         joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
         return DueNodeAct(
             node=node_inventory_check.update_node_from_machine(joining, case.machine, case.world),
-            act=NodeAct.JOIN,
+            act=BalancerNodeAct.JOIN,
         )
     return None
 

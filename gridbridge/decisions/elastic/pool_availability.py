@@ -7,21 +7,21 @@ from datetime import datetime
 from gridbridge.decisions.elastic import node_inventory_check
 from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balance_sections import BalanceSection, PoolSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
+    BalancerOwnedNode,
     NodeStateCause,
-    OwnedNode,
     PoolFailureRecord,
 )
 
 
 def choose_pool_for_new_nodes(
     plan: BalancePlan,
-    pools: Mapping[str, PoolSection],
+    pools: Mapping[str, NodePoolSection],
     usable: Set[str],
-    nodes: Iterable[OwnedNode],
+    nodes: Iterable[BalancerOwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
     """Return the plan with a pool for its new nodes; without a pool it adds none.
@@ -44,7 +44,7 @@ def choose_pool_for_new_nodes(
     return replace(plan, add=0)
 
 
-def _most_nodes_of_pool(pool: PoolSection, own: int, nodes: int) -> int:
+def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
     by_limit = pool.limit - own if pool.limit else nodes
     by_quota = pool.quota // pool.slots - own if pool.quota else nodes
     return min(nodes, by_limit, by_quota)
@@ -94,7 +94,7 @@ def is_pool_paused_for_failures(
 
 def update_pool_failure_records(
     records: Mapping[str, PoolFailureRecord],
-    changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
+    changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
     now: datetime,
 ) -> Mapping[str, PoolFailureRecord]:
     """Return the failure records of pools after the node changes of a round."""
@@ -116,7 +116,7 @@ def update_pool_failure_records(
     return updated
 
 
-def _is_new_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
+def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
     """Say whether a node failed to boot or its machine lost our tag before joining."""
     is_lost = (
         node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming

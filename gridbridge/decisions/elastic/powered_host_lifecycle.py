@@ -16,12 +16,12 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
-    CellHostState,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
     DueNodeAct,
-    NodeAct,
     NodeStateCause,
-    OwnedNode,
     is_host_reporting,
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_of_host
@@ -31,9 +31,9 @@ from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_o
 class PoweredHostFacts:
     """A host of the site's own: its power state, its state in the cell, and the time."""
 
-    node: OwnedNode
+    node: BalancerOwnedNode
     machine: ProviderMachine | None  # None: nobody switches it any more
-    host: CellHostState | None  # None: the cell does not know it
+    host: BusyOrSilentHostState | None  # None: the cell does not know it
     now: datetime
     boot_s: float  # how long it may take to come up, and to go down
     is_any_closed: bool = False  # a queue, by somebody's hand, on all hosts
@@ -70,7 +70,7 @@ class PoweredHostFacts:
 
     def as_(
         self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
-    ) -> OwnedNode:
+    ) -> BalancerOwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.now, cause)
 
@@ -88,8 +88,8 @@ def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
 
 def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
     """Open a host on its way up or down before it is forgotten; one that rests stays off."""
-    if is_powering_up_or_down(case.node) and case.host is not None:
-        return act_to_reopen_host(case.node, case.now)
+    if is_host_changing_power_state(case.node) and case.host is not None:
+        return act_to_release_powered_host(case.node, case.now)
     return DueNodeAct(
         node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True
     )
@@ -106,7 +106,7 @@ def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]
 
 
 def _is_left_alone(
-    node: OwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot
+    node: BalancerOwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot
 ) -> bool:
     is_unknown = state is ProviderMachineState.UNKNOWN
     if node.state is ElasticNodeState.STANDBY:
@@ -115,19 +115,19 @@ def _is_left_alone(
     return node.state is ElasticNodeState.READY and is_unknown
 
 
-def adopt_powered_host(
+def node_of_adopted_powered_host(
     machine: ProviderMachine,
     pool: str,
-    host: CellHostState | None,
+    host: BusyOrSilentHostState | None,
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
-) -> OwnedNode | None:
+) -> BalancerOwnedNode | None:
     """Return the node of a powered host without one; None if its state is unclear.
 
     A host that has power but is silent may be in use by a person. A running host with our
     standby tag was changing its state when the state file was lost, so it is reopened.
     """
-    node = OwnedNode(
+    node = BalancerOwnedNode(
         name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now
     )
     if machine.state is ProviderMachineState.STOPPED:
@@ -140,7 +140,7 @@ def adopt_powered_host(
 
 
 def act_to_put_host_on_standby(
-    node: OwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
+    node: BalancerOwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
 ) -> DueNodeAct:
     """Return the act that puts a host on standby once its tasks have ended or moved."""
     cause = (
@@ -151,25 +151,25 @@ def act_to_put_host_on_standby(
         else NodeStateCause.RESTS
     )
     draining = node.entering(ElasticNodeState.DRAINING, now, cause)
-    return DueNodeAct(node=draining, before=node, act=NodeAct.REST)
+    return DueNodeAct(node=draining, before=node, act=BalancerNodeAct.REST)
 
 
-def act_to_wake_host(node: OwnedNode, now: datetime) -> DueNodeAct:
+def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
     """Return the act that powers a host on."""
     booting = replace(node.entering(ElasticNodeState.BOOTING, now), idle_since=None)
-    return DueNodeAct(node=booting, before=node, act=NodeAct.WAKE)
+    return DueNodeAct(node=booting, before=node, act=BalancerNodeAct.WAKE)
 
 
-def is_powering_up_or_down(node: OwnedNode) -> bool:
+def is_host_changing_power_state(node: BalancerOwnedNode) -> bool:
     """Say whether a host is changing its power state and therefore closed."""
     return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
 
 
-def act_to_reopen_host(node: OwnedNode, now: datetime) -> DueNodeAct:
+def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
     """Return the act that reopens a host that is no longer powered on and off."""
     if node.state is not ElasticNodeState.JOINING:
         node = node.entering(ElasticNodeState.JOINING, now)
-    return DueNodeAct(node=node, act=NodeAct.OPEN)
+    return DueNodeAct(node=node, act=BalancerNodeAct.OPEN)
 
 
 def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
@@ -179,7 +179,11 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
     """
     host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
-    if due_.act is not NodeAct.REST or is_marked or due_.node.cause is NodeStateCause.DRAINED:
+    if (
+        due_.act is not BalancerNodeAct.REST
+        or is_marked
+        or due_.node.cause is NodeStateCause.DRAINED
+    ):
         return due_
     return replace(due_, tag=STANDBY_AUTO)
 
@@ -192,7 +196,7 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
     if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
-        return DueNodeAct(node=case.node, act=NodeAct.OPEN)
+        return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
@@ -205,10 +209,10 @@ def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
         return DueNodeAct(
             node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause)))
         )
-    return DueNodeAct(node=case.node, act=NodeAct.REST)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
-def _with_cause(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
+def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Return a node that is off with the cause that tells of tasks there, or without it.
 
     A cause that keeps it from being woken stays.
@@ -224,7 +228,7 @@ def _with_cause(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
     )
 
 
-def _off(node: OwnedNode) -> OwnedNode:
+def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Return a node that was seen off: whoever finds it on later knows that a person did it."""
     return replace(node, up_since=None)
 
@@ -239,9 +243,9 @@ def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
         node = _off(_with_cause(case, case.node) if case.is_off else case.node)
         return DueNodeAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     if case.is_late and case.has_power and case.node.up_since is not None:
-        return DueNodeAct(node=case.node, act=NodeAct.STOP)
+        return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
     return None
 
 
@@ -252,26 +256,27 @@ def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
     reports for so long is up, whatever is said of its power.
     """
     if case.is_up or (case.is_late and case.reports):
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     if case.is_late:
         return DueNodeAct(
-            node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=NodeAct.STOP
+            node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED),
+            act=BalancerNodeAct.STOP,
         )
-    return DueNodeAct(node=case.node, act=NodeAct.WAKE) if case.is_told_off else None
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.WAKE) if case.is_told_off else None
 
 
 def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Go on: it was up."""
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
-    return DueNodeAct(node=case.node, act=NodeAct.OPEN)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
 def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
     """Go on: it is to be off, unless its daemon reports by now."""
     if case.is_up:
-        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
-    return DueNodeAct(node=case.node, act=NodeAct.STOP)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
+    return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 
 
 RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = (

@@ -14,16 +14,16 @@ from gridbridge.model.amounts import HOUR_S, MINUTE_S
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.replay_outcome import ReplayPolicy, ReplayRules
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayPolicy
 
 IDLE_TIMEOUT_S = 300.0
 
 
-def decide_like_cyclecloud(
+def plan_balance_like_cyclecloud(
     situation: BalanceSituation, way: ReplayPolicy, slots: int
 ) -> BalancePlan:
     """Return the plan of a round by the rules of CycleCloud's autoscaler.
@@ -37,29 +37,29 @@ def decide_like_cyclecloud(
     since = {node.name: node.idle_since for node in situation.nodes}
     timed_out = [
         name
-        for name in replayed_idle_nodes(situation)
+        for name in idle_simulated_nodes(situation)
         if name not in bins.matched
         and (idle := since[name]) is not None
         and (situation.now - idle).total_seconds() >= IDLE_TIMEOUT_S
     ]
     remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
     verdict = (
-        BalanceVerdict.MORE_WANTED
+        BalancePlanReason.MORE_WANTED
         if add
-        else BalanceVerdict.IDLE
+        else BalancePlanReason.IDLE
         if remove
-        else BalanceVerdict.NO_NEED
+        else BalancePlanReason.NO_NEED
     )
     return BalancePlan(
         verdict=verdict,
-        figures=count_replay_figures(situation),
+        figures=count_simulated_nodes_and_jobs(situation),
         add=add,
         remove=remove if not add else (),
     )
 
 
 @dataclass(slots=True, kw_only=True)
-class FreeSlotBins:
+class SimulatedFreeSlots:
     """The free slots of present and new nodes, filled first fit."""
 
     names: list[str]
@@ -105,11 +105,13 @@ class FreeSlotBins:
             self.free.append(free)
 
 
-def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
+def pack_waiting_tasks_into_nodes(
+    situation: BalanceSituation, new_slots: int
+) -> SimulatedFreeSlots:
     """Place all waiting tasks on free, arriving or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
-    bins = FreeSlotBins(
+    bins = SimulatedFreeSlots(
         names=[*(instance.host for instance in ready), *coming],
         free=[*(instance.free for instance in ready), *(new_slots for _ in coming)],
         new_slots=new_slots,
@@ -120,14 +122,14 @@ def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -
     return bins
 
 
-def replayed_idle_nodes(situation: BalanceSituation) -> list[str]:
+def idle_simulated_nodes(situation: BalanceSituation) -> list[str]:
     """Return the ready nodes without running tasks, the newest first."""
     busy = {instance.host for instance in situation.cell.instances if instance.running}
     ready = [node.name for node in situation.nodes if node.state is ElasticNodeState.READY]
     return [name for name in reversed(ready) if name not in busy]
 
 
-def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
+def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalanceFigures:
     """Count the nodes, jobs and slots that the replayed rules use."""
     waiting = startable_waiting_jobs(situation.cell.waiting)
     return BalanceFigures(
@@ -143,7 +145,7 @@ def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
     )
 
 
-def seconds_until_rules_may_change(situation: BalanceSituation, way: ReplayPolicy) -> float:
+def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
     """Return the seconds until a timeout of the rules expires; infinite for never.
 
     Before that, a round decides as the last one did unless something else changes.
@@ -157,12 +159,12 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
     rules, demand = way.balance, way.demand
     if situation.last_change is not None:
         changed_s = (situation.now - situation.last_change).total_seconds()
-        if way.rules is ReplayRules.STARCLUSTER:
+        if way.rules is ComparedReplayRules.STARCLUSTER:
             yield rules.stabilization_s - changed_s
         else:
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
-    if way.rules is ReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
+    if way.rules is ComparedReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
         yield MINUTE_S  # what runs comes nearer to its end
     for row in situation.cell.waiting:
         yield from _wait_timeouts(situation, way, row.oldest_since)
@@ -180,7 +182,7 @@ def _wait_timeouts(
     if since is None:
         return
     waited_s = (situation.now - since).total_seconds()
-    if way.rules is ReplayRules.STARCLUSTER:
+    if way.rules is ComparedReplayRules.STARCLUSTER:
         yield way.balance.job_wait_time_s - waited_s + 1
     else:
         yield way.demand.wait_s - waited_s
@@ -192,11 +194,11 @@ def _node_timeouts(
     """Give when an idle node may be removed: after a time, or late in what is paid for."""
     idle_s = (situation.now - idle).total_seconds()
     up_s = (situation.now - up).total_seconds() if up else 0.0
-    if way.rules is ReplayRules.AZGE:
+    if way.rules is ComparedReplayRules.AZGE:
         yield IDLE_TIMEOUT_S - idle_s
-    elif way.rules is ReplayRules.STARCLUSTER:
+    elif way.rules is ComparedReplayRules.STARCLUSTER:
         yield _until_mark(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
-    elif way.rules in (ReplayRules.DEMAND, ReplayRules.SQUEEZE):
+    elif way.rules in (ComparedReplayRules.DEMAND, ComparedReplayRules.SQUEEZE):
         yield way.demand.idle_timeout_s - idle_s
         unit_s = way.demand.billing_s
         if unit_s > MINUTE_S:

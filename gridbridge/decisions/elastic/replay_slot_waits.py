@@ -13,7 +13,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gridbridge.model.amounts import MINUTE_S
-from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, ReplayWorkload
+from gridbridge.model.elastic.replay_outcome import (
+    RecordedReplayTask,
+    ReplayExclusion,
+    ReplayWorkload,
+)
 
 
 class ConstantSlotUsePeriod(NamedTuple):
@@ -24,7 +28,7 @@ class ConstantSlotUsePeriod(NamedTuple):
     used: int
 
 
-def drop_waits_for_other_causes(workload: ReplayWorkload) -> ReplayWorkload:
+def keep_waits_for_lack_of_slots(workload: ReplayWorkload) -> ReplayWorkload:
     """Return the workload without waits that a lack of slots does not explain.
 
     Such a task is submitted at the time when it started.
@@ -45,7 +49,7 @@ def drop_waits_for_other_causes(workload: ReplayWorkload) -> ReplayWorkload:
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 
-def _slot_usage_periods(tasks: Iterable[ReplayTask]) -> Iterator[ConstantSlotUsePeriod]:
+def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[ConstantSlotUsePeriod]:
     """Give the most slots in use, minute by minute where that changed, else by stretches."""
     changes = dict[float, int]()
     for task in tasks:
@@ -69,8 +73,8 @@ def _slot_usage_periods(tasks: Iterable[ReplayTask]) -> Iterator[ConstantSlotUse
 
 
 def _judge_task(
-    task: ReplayTask, free: Sequence[ConstantSlotUsePeriod], lasts: Sequence[int]
-) -> ReplayTask:
+    task: RecordedReplayTask, free: Sequence[ConstantSlotUsePeriod], lasts: Sequence[int]
+) -> RecordedReplayTask:
     start_s = task.submitted_s + task.waited_s
     first = int(-(-task.submitted_s // MINUTE_S))
     index = bisect_left(lasts, first)

@@ -14,7 +14,7 @@ from gridbridge.decisions.elastic import (
 )
 from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
-    queue_instances_by_host,
+    ordinary_queues_by_host,
 )
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
@@ -22,15 +22,15 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, short_host_name
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
-    CellHostState,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
     DueNodeAct,
-    NodeAct,
     NodeStateCause,
-    OwnedNode,
 )
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
-from gridbridge.model.states import QueueFact
+from gridbridge.model.states import QueueInstanceStateFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +46,21 @@ NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
 LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody can stop that by now
 
 
-def host_states_from_cell(situation: BalanceSituation) -> Mapping[str, CellHostState]:
+def busy_and_silent_cell_hosts(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
     """Return whether each host is busy and whether it is silent, by short name.
 
     Best-effort tasks do not make a host busy. A host without a queue is silent until it reports
     a load.
     """
     by_name = {
-        short_host_name(host.name): CellHostState(is_busy=False, is_silent=host.load is None)
+        short_host_name(host.name): BusyOrSilentHostState(
+            is_busy=False, is_silent=host.load is None
+        )
         for host in situation.cell.hosts
     }
-    for name, instances in queue_instances_by_host(situation).items():
+    for name, instances in ordinary_queues_by_host(situation).items():
         if instances:
-            by_name[short_host_name(name)] = CellHostState(
+            by_name[short_host_name(name)] = BusyOrSilentHostState(
                 is_busy=has_running_or_reserved_slots(instances),
                 is_silent=all(_is_silent(instance) for instance in instances),
             )
@@ -66,7 +68,7 @@ def host_states_from_cell(situation: BalanceSituation) -> Mapping[str, CellHostS
 
 
 def _is_silent(instance: QueueInstance) -> bool:
-    return QueueFact.UNREACHABLE in instance.state.facts
+    return QueueInstanceStateFact.UNREACHABLE in instance.state.facts
 
 
 def plan_due_node_acts(
@@ -84,7 +86,7 @@ def plan_due_node_acts(
     wished = {apply_administrator_request(node, world, requests): node for node in world.kept}
     first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
-    remove, decided = frozenset(plan.remove), dict[OwnedNode, DueNodeAct]()
+    remove, decided = frozenset(plan.remove), dict[BalancerOwnedNode, DueNodeAct]()
     resting = _Resting.of(standby_plan) if standby_plan else None
     for node in wished:
         is_under_way = node in due_acts and bool(due_acts[node].act or due_acts[node].is_over)
@@ -98,7 +100,9 @@ def plan_due_node_acts(
             decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    due += [DueNodeAct(node=node, act=NodeAct.CREATE) for node in _new_nodes(world, plan, rules)]
+    due += [
+        DueNodeAct(node=node, act=BalancerNodeAct.CREATE) for node in _new_nodes(world, plan, rules)
+    ]
     return tuple(due)
 
 
@@ -117,7 +121,7 @@ class _Resting(NamedTuple):
 
 
 def _squeeze_act(
-    node: OwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
 ) -> DueNodeAct | None:
     """Return what a squeeze does with a host of the site's own; None for nothing."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
@@ -137,8 +141,8 @@ def _squeeze_act(
 
 
 def apply_administrator_request(
-    node: OwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
-) -> OwnedNode:
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
+) -> BalancerOwnedNode:
     """Return a node changed as an administrator requested.
 
     A joining node is drained once it is ready. A standby host of the site's own is not woken.
@@ -160,7 +164,7 @@ def apply_administrator_request(
 
 
 def nodes_as_policies_see(
-    nodes: Iterable[OwnedNode], world: BalancerNodesSnapshot
+    nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
 ) -> tuple[ElasticNode, ...]:
     """Return the nodes as the policies see them.
 
@@ -169,7 +173,7 @@ def nodes_as_policies_see(
     """
     ours = node_inventory_check.MachinesOfOwnedNodes(world)
 
-    def is_reachable(node: OwnedNode) -> bool:
+    def is_reachable(node: BalancerOwnedNode) -> bool:
         is_on_its_way = node.state is not ElasticNodeState.READY
         return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
 
@@ -179,7 +183,7 @@ def nodes_as_policies_see(
     )
 
 
-def node_with_idle_time(node: OwnedNode, now: datetime) -> ElasticNode:
+def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
     """Return a ready node with its idle time, which starts now if none is recorded."""
     if node.state is not ElasticNodeState.READY:
         return node.node
@@ -187,7 +191,7 @@ def node_with_idle_time(node: OwnedNode, now: datetime) -> ElasticNode:
 
 
 def fulfilled_administrator_requests(
-    requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
+    requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> AdministratorNodeRequests:
     """Return the administrators' requests that this round has carried out."""
     not_drained = {node.name for node in after if node.cause is not NodeStateCause.DRAINED}
@@ -200,32 +204,34 @@ def reopen_nodes_asked_to_be_kept(
     """Return the acts after keep requests: nodes about to leave are reopened instead."""
     return tuple(
         replace(act, node=replace(act.node, is_kept=True))
-        if act.act in (NodeAct.REMOVE, NodeAct.REST) and act.node.name in names
+        if act.act in (BalancerNodeAct.REMOVE, BalancerNodeAct.REST) and act.node.name in names
         else act
         for act in dues
     )
 
 
-def nodes_kept_too_late(
-    requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
+def nodes_with_late_keep_request(
+    requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> tuple[str, ...]:
     """Return the nodes whose keep request came after they began to leave."""
     staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 
 
-def _drain_act(node: OwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
+def _drain_act(
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause
+) -> DueNodeAct:
     draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
-    act = NodeAct.REST if node.pool in world.switched else NodeAct.REMOVE
+    act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)
 
 
 def _new_nodes(
     world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
-) -> Iterable[OwnedNode]:
+) -> Iterable[BalancerOwnedNode]:
     names = names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add)
     for name in names:
-        yield OwnedNode(
+        yield BalancerOwnedNode(
             name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now
         )
 

@@ -8,37 +8,40 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from math import inf
 
-from gridbridge.decisions.elastic.cell_counts import cluster_nodes_by_name
+from gridbridge.decisions.elastic.cell_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    describe_cell_placement,
+    collect_cell_placement_facts,
     free_capacity_by_host,
     most_slots_on_one_host,
-    queue_instances_by_host,
+    ordinary_queues_by_host,
     requested_host_patterns,
 )
 from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
-    count_pieces_that_fit_host,
+    count_task_pieces_for_host,
+    host_capacity_after_placement,
     parse_consumable_amounts,
-    subtract_pieces_from_host,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
     requirement_of_task_shape,
 )
-from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
+from gridbridge.decisions.elastic.standby_reserve import (
+    StartableStandardRequests,
+    WorkingHostFreeSlots,
+)
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    SqueezableNodes,
     SqueezeSection,
+    StandbyNodeSelection,
 )
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
@@ -50,17 +53,17 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyHostFacts,
     StandbyPlan,
     StandbyPlanCause,
-    TaskToMove,
+    TaskForOtherHost,
     tags_of_host,
 )
 
 MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
-    BalanceVerdict.NO_NEED,
-    BalanceVerdict.ALL_FIT,
-    BalanceVerdict.SPARE,
-    BalanceVerdict.ABOVE_MAXIMUM,
-    BalanceVerdict.IDLE,
-    BalanceVerdict.NONE_IDLE,
+    BalancePlanReason.NO_NEED,
+    BalancePlanReason.ALL_FIT,
+    BalancePlanReason.SPARE,
+    BalancePlanReason.ABOVE_MAXIMUM,
+    BalancePlanReason.IDLE,
+    BalancePlanReason.NONE_IDLE,
 )
 BRIEF = (
     BalanceRefusalCause.IDLE_BRIEFLY,
@@ -69,7 +72,7 @@ BRIEF = (
 LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
 
 
-def plan_standby_hosts(
+def plan_hosts_to_sleep_or_wake(
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
@@ -81,7 +84,7 @@ def plan_standby_hosts(
     Hosts are either put on standby or woken, never both. The target reserve remains on working
     hosts, and the number of nodes stays within its minimum and maximum.
     """
-    hosts = find_working_hosts(situation, rules, facts or StandbyHostFacts())
+    hosts = find_hosts_accepting_tasks(situation, rules, facts or StandbyHostFacts())
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
     standby_plan = _plan_standby(
@@ -92,7 +95,7 @@ def plan_standby_hosts(
 
 
 def _hosts_to_be_removed(
-    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[WorkingHost]
+    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[WorkingHostFreeSlots]
 ) -> dict[str, str]:
     """Return the working hosts that the balance plan removes, with their nodes."""
     own = NodesByHostName(situation.nodes)
@@ -107,8 +110,8 @@ def _plan_standby(
     rules: BalanceSection,
     squeeze: SqueezeSection,
     facts: StandbyHostFacts,
-    hosts: tuple[WorkingHost, ...],
-    stay: tuple[WorkingHost, ...],
+    hosts: tuple[WorkingHostFreeSlots, ...],
+    stay: tuple[WorkingHostFreeSlots, ...],
 ) -> StandbyPlan:
     """Decide which hosts rest, without counting the nodes that are given back."""
     reserve = StartableStandardRequests(squeeze, hosts)
@@ -119,9 +122,9 @@ def _plan_standby(
         least=squeeze.minimal_reserve,
         target=squeeze.target_reserve,
     )
-    if plan.verdict is BalanceVerdict.UNREADY:
+    if plan.verdict is BalancePlanReason.UNREADY:
         return _with_cause(unchanged, StandbyPlanCause.UNREADY)
-    if plan.verdict is BalanceVerdict.NO_MAXIMUM or not rules.max_nodes:
+    if plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
         return _with_cause(unchanged, StandbyPlanCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _plan_waking(unchanged, situation, plan, rules, squeeze, facts, hosts)
@@ -145,20 +148,22 @@ def _with_cause(
     )
 
 
-def find_working_hosts(
+def find_hosts_accepting_tasks(
     situation: BalanceSituation, rules: BalanceSection, facts: StandbyHostFacts
-) -> tuple[WorkingHost, ...]:
+) -> tuple[WorkingHostFreeSlots, ...]:
     """Return the hosts that accept tasks, in the cell's order."""
     amounts = {host.name: host.left for host in situation.cell.hosts}
     shapes = [shape for movable in facts.movable.values() for shape in movable]
     rooms = free_capacity_by_host(
-        situation, describe_cell_placement(situation, rules.queue), requested_host_patterns(shapes)
+        situation,
+        collect_cell_placement_facts(situation, rules.queue),
+        requested_host_patterns(shapes),
     )
     leaving = NodesByHostName(
         node for node in situation.nodes if node.state is not ElasticNodeState.READY
     )
     hosts = []
-    for name, instances in queue_instances_by_host(situation).items():
+    for name, instances in ordinary_queues_by_host(situation).items():
         own = [
             instance
             for instance in instances
@@ -168,7 +173,7 @@ def find_working_hosts(
             continue
         tasks = tuple(slots for instance in instances for slots in instance.running)
         hosts.append(
-            WorkingHost(
+            WorkingHostFreeSlots(
                 name=name,
                 free=sum(instance.free for instance in own),
                 amounts=parse_consumable_amounts(amounts.get(name, ())),
@@ -188,7 +193,7 @@ def _plan_waking(
     rules: BalanceSection,
     squeeze: SqueezeSection,
     facts: StandbyHostFacts,
-    hosts: tuple[WorkingHost, ...],
+    hosts: tuple[WorkingHostFreeSlots, ...],
 ) -> StandbyPlan:
     """Wake the hosts that waiting tasks want, then others in the order of their tags."""
     asleep = wakeable_standby_nodes(situation.nodes, facts)
@@ -205,7 +210,7 @@ def _plan_waking(
             unchanged, StandbyPlanCause.NO_STANDBY, untagged=tuple(node.name for node in off)
         )
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
-    room = most - len(cluster_nodes_by_name(situation))
+    room = most - len(nodes_by_name_without_standby(situation))
     if room <= 0:
         return _with_cause(unchanged, StandbyPlanCause.FULL)
     usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
@@ -228,8 +233,8 @@ def _plan_waking(
     )
 
 
-def _new_working_host(slots: int) -> WorkingHost:
-    return WorkingHost(name="", free=slots, amounts=(), tasks=())
+def _new_working_host(slots: int) -> WorkingHostFreeSlots:
+    return WorkingHostFreeSlots(name="", free=slots, amounts=(), tasks=())
 
 
 def wakeable_standby_nodes(
@@ -266,22 +271,22 @@ def _plan_resting(
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    hosts: tuple[WorkingHost, ...],
+    hosts: tuple[WorkingHostFreeSlots, ...],
 ) -> StandbyPlan:
     """Put hosts on standby while the target reserve remains, least loaded first."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = (
         sum(
             not (node.is_left_over or node.state.is_leaving)
-            for node in cluster_nodes_by_name(situation)
+            for node in nodes_by_name_without_standby(situation)
         )
         - least
     )
     placement, wide = (
-        describe_cell_placement(situation, rules.queue),
+        collect_cell_placement_facts(situation, rules.queue),
         most_slots_on_one_host(situation.cell, ()),
     )
-    off, moved, bound = list[str](), tuple[TaskToMove, ...](), list[str]()
+    off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequests(squeeze, hosts)
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
@@ -312,8 +317,8 @@ def _hosts_that_may_rest(
     situation: BalanceSituation,
     plan: BalancePlan,
     squeeze: SqueezeSection,
-    hosts: tuple[WorkingHost, ...],
-) -> list[WorkingHost]:
+    hosts: tuple[WorkingHostFreeSlots, ...],
+) -> list[WorkingHostFreeSlots]:
     """Return the hosts that may go on standby, those with the most tasks first.
 
     The master, kept nodes and hosts with reservations never may.
@@ -333,21 +338,21 @@ def _hosts_that_may_rest(
     return sorted(fit, key=lambda host: -len(host.tasks))
 
 
-def _may_rest(host: WorkingHost, squeeze: SqueezeSection) -> bool:
-    if squeeze.restriction is SqueezableNodes.ALL:
+def _may_rest(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> bool:
+    if squeeze.restriction is StandbyNodeSelection.ALL:
         return True
-    if squeeze.restriction is SqueezableNodes.RERUNNABLE:
+    if squeeze.restriction is StandbyNodeSelection.RERUNNABLE:
         return sorted(host.tasks) == sorted(shape.slots for shape in host.movable)
     return not host.tasks
 
 
 def _move_tasks_away(
     off: Set[str],
-    hosts: tuple[WorkingHost, ...],
+    hosts: tuple[WorkingHostFreeSlots, ...],
     placement: CellPlacementRules,
     wide: int,
     squeeze: SqueezeSection,
-) -> tuple[tuple[TaskToMove, ...], StartableStandardRequests] | None:
+) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequests] | None:
     """Move the tasks of resting hosts to other hosts with room, largest first.
 
     Return the moves and the remaining reserve; None if a task has no room. Tasks that cannot
@@ -367,24 +372,27 @@ def _move_tasks_away(
             if target is None:
                 return None
             staying[target.name] = _subtract_task(target, need, placement)
-            moved.append(TaskToMove(source=host.name, target=target.name, slots=shape.slots))
+            moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
     return tuple(moved), StartableStandardRequests(squeeze, staying.values())
 
 
 def _has_room_for_task(
-    host: WorkingHost, shape: TaskShape, need: TaskRequirement, placement: CellPlacementRules
+    host: WorkingHostFreeSlots,
+    shape: TaskResourceRequests,
+    need: TaskRequirement,
+    placement: CellPlacementRules,
 ) -> bool:
     """Say whether a host certainly has room for a task."""
     is_known = all(name in placement.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | placement.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
-    fits = need.pieces == 1 and count_pieces_that_fit_host(need, host.room, placement) > 0
+    fits = need.pieces == 1 and count_task_pieces_for_host(need, host.room, placement) > 0
     return is_known and is_told and fits
 
 
 def _subtract_task(
-    host: WorkingHost, need: TaskRequirement, placement: CellPlacementRules
-) -> WorkingHost:
-    room = subtract_pieces_from_host(need, host.room, 1, placement)
+    host: WorkingHostFreeSlots, need: TaskRequirement, placement: CellPlacementRules
+) -> WorkingHostFreeSlots:
+    room = host_capacity_after_placement(need, host.room, 1, placement)
     free = sum(part.free for part in room.parts if part.queue == placement.queue)
     return replace(host, free=free, amounts=room.amounts, room=room)

@@ -7,20 +7,22 @@ from math import floor, inf
 from gridbridge.decisions.elastic.demand.host_capacity import FreeHostCapacity
 from gridbridge.decisions.elastic.demand.task_requirements import parse_amount_or_zero
 from gridbridge.model.elastic.balance_sections import SqueezeSection
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 
 NO_ROOM = FreeHostCapacity(parts=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingHost:
+class WorkingHostFreeSlots:
     """A host that accepts tasks, with its free slots and running tasks."""
 
     name: str
     free: int  # slots
     amounts: tuple[tuple[str, float], ...]  # consumables that are left
     tasks: tuple[int, ...]  # slots of each
-    movable: tuple[TaskShape, ...] = ()  # what those ask for that could run elsewhere again
+    movable: tuple[
+        TaskResourceRequests, ...
+    ] = ()  # what those ask for that could run elsewhere again
     room: FreeHostCapacity = NO_ROOM
     is_promised: bool = False  # slots of it are reserved
 
@@ -28,18 +30,18 @@ class WorkingHost:
 class StartableStandardRequests:
     """The number of standard requests that could start on a set of hosts."""
 
-    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHost] = ()) -> None:
+    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHostFreeSlots] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # how many hosts have room for so many
         for host in hosts:
             self.add(host)
 
-    def add(self, host: WorkingHost) -> None:
+    def add(self, host: WorkingHostFreeSlots) -> None:
         """Add a host."""
         self._count(count_standard_requests_on_host(host, self._squeeze), 1)
 
-    def spares(self, host: WorkingHost, factor: float) -> bool:
+    def spares(self, host: WorkingHostFreeSlots, factor: float) -> bool:
         """Remove a host if the others keep enough reserve; say whether it was removed."""
         requests = count_standard_requests_on_host(host, self._squeeze)
         self._count(requests, -1)
@@ -65,7 +67,7 @@ class StartableStandardRequests:
         return self.requests >= floor(factor * self.hosts)
 
 
-def count_standard_requests_on_host(host: WorkingHost, squeeze: SqueezeSection) -> int:
+def count_standard_requests_on_host(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> int:
     """Return how many standard requests could start on a host."""
     most: float = host.free // squeeze.standard_slots
     amounts = dict(host.amounts)

@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.cell_counts import (
     are_too_many_hosts_unready,
-    cluster_nodes_by_name,
-    count_starcluster_figures,
     count_unready_hosts,
+    count_usable_slots_and_tasks,
+    do_requests_allow_queue,
     elapsed_s,
     hosts_with_known_tasks,
-    is_queue_requested,
-    is_stabilization_over,
-    permanent_removal_hindrances,
-    why_jobs_cannot_start,
+    is_pause_after_node_change_over,
+    nodes_by_name_without_standby,
+    reasons_never_to_remove_node,
+    why_waiting_jobs_are_no_demand,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
@@ -29,13 +29,13 @@ from gridbridge.model.amounts import DAY_S
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
+from gridbridge.model.elastic.cell import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
@@ -44,7 +44,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 
 
-def decide_by_starcluster(
+def plan_balance_by_starcluster(
     situation: BalanceSituation, rules: BalanceSection, *, is_faithful: bool = False
 ) -> BalancePlan:
     """Return the balance plan of one round by StarCluster's rules.
@@ -53,13 +53,13 @@ def decide_by_starcluster(
     `is_faithful`, the counts have StarCluster's own errors, and the first inequality may not
     hold.
     """
-    count = count_figures_as_starcluster if is_faithful else count_starcluster_figures
+    count = count_slots_like_starcluster if is_faithful else count_usable_slots_and_tasks
     figures = count(situation, rules.queue)
     if rules.max_nodes and not is_faithful and are_too_many_hosts_unready(situation):
         hosts, unready = count_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
         return BalancePlan(
-            verdict=BalanceVerdict.UNREADY,
+            verdict=BalancePlanReason.UNREADY,
             figures=counts,
             refused=_refused_jobs(situation, rules.queue),
         )
@@ -70,10 +70,10 @@ def decide_by_starcluster(
     if (
         nodes
         or figures.jobs
-        or verdict in (BalanceVerdict.NO_MAXIMUM, BalanceVerdict.BELOW_MINIMUM)
+        or verdict in (BalancePlanReason.NO_MAXIMUM, BalancePlanReason.BELOW_MINIMUM)
     ):
         return plan
-    return plan_starcluster_removal(situation, rules, plan, is_faithful=is_faithful)
+    return plan_starcluster_idle_removal(situation, rules, plan, is_faithful=is_faithful)
 
 
 def _nodes_to_add(
@@ -82,20 +82,20 @@ def _nodes_to_add(
     situation: BalanceSituation,
     *,
     is_faithful: bool,
-) -> tuple[BalanceVerdict, int]:
+) -> tuple[BalancePlanReason, int]:
     """Return how many nodes to add, and the reason."""
     if not rules.max_nodes:
-        return BalanceVerdict.NO_MAXIMUM, 0
+        return BalancePlanReason.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
-        return BalanceVerdict.FULL, 0
+        return BalancePlanReason.FULL, 0
     if not figures.jobs and figures.useful >= rules.min_nodes:
-        return BalanceVerdict.NONE_IDLE, 0
+        return BalancePlanReason.NONE_IDLE, 0
     if not is_faithful and rules.queue in queues_closed_everywhere(situation):
-        return BalanceVerdict.CLOSED, 0
-    if figures.slots > 0 and not is_stabilization_over(figures, rules):
-        return BalanceVerdict.NOT_STABLE, 0
+        return BalancePlanReason.CLOSED, 0
+    if figures.slots > 0 and not is_pause_after_node_change_over(figures, rules):
+        return BalancePlanReason.NOT_STABLE, 0
     if figures.slots_per_node is None:
-        return BalanceVerdict.SEVERAL_SLOT_COUNTS, 0
+        return BalancePlanReason.SEVERAL_SLOT_COUNTS, 0
     verdict, needed = _nodes_wanted(figures, rules, situation, is_faithful=is_faithful)
     room = rules.max_nodes - (figures.running if is_faithful else figures.nodes)
     return verdict, max(0, min(rules.add_nodes_per_iteration, needed, room))
@@ -107,25 +107,25 @@ def _nodes_wanted(
     situation: BalanceSituation,
     *,
     is_faithful: bool,
-) -> tuple[BalanceVerdict, int]:
+) -> tuple[BalancePlanReason, int]:
     """Return how many nodes are wanted before limits apply."""
     if figures.useful < rules.min_nodes:
-        return BalanceVerdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
+        return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
         is_coming = any(node.state.is_coming for node in situation.nodes)
         return (
-            (BalanceVerdict.ON_THEIR_WAY, 0)
+            (BalancePlanReason.ON_THEIR_WAY, 0)
             if is_coming and not is_faithful
-            else (BalanceVerdict.NO_SLOTS, 1)
+            else (BalancePlanReason.NO_SLOTS, 1)
         )
     if figures.wanted <= figures.free:
-        return BalanceVerdict.FITS, 0
+        return BalancePlanReason.FITS, 0
     if figures.waited_s <= rules.job_wait_time_s:
-        return BalanceVerdict.WAITS, 0
+        return BalancePlanReason.WAITS, 0
     node_slots = figures.slots_per_node or 0
     if not is_faithful and figures.wanted <= figures.free + figures.coming * node_slots:
-        return BalanceVerdict.FITS_SOON, 0
-    return BalanceVerdict.WAITS_TOO_LONG, _nodes_for_slots(
+        return BalancePlanReason.FITS_SOON, 0
+    return BalancePlanReason.WAITS_TOO_LONG, _nodes_for_slots(
         figures, node_slots, is_faithful=is_faithful
     )
 
@@ -150,14 +150,14 @@ def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[BalanceRefus
     )
 
 
-def _refusal_cause_in_queue(row: WaitingJobs, queue: str) -> BalanceRefusalCause | None:
-    cause = why_jobs_cannot_start(row)
-    if cause is None and row.can_start and not is_queue_requested(queue, row.shape):
+def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> BalanceRefusalCause | None:
+    cause = why_waiting_jobs_are_no_demand(row)
+    if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
         return BalanceRefusalCause.OTHER_QUEUE
     return cause
 
 
-def count_figures_as_starcluster(situation: BalanceSituation, queue: str) -> BalanceFigures:
+def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalanceFigures:
     """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison.
 
     Its counts are wrong after waits of more than a day, with dead or closed hosts, several
@@ -167,7 +167,7 @@ def count_figures_as_starcluster(situation: BalanceSituation, queue: str) -> Bal
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
     slots = sum(instance.total for instance in own)
     used = sum(sum(instance.running) for instance in situation.cell.instances)
-    nodes = cluster_nodes_by_name(situation)
+    nodes = nodes_by_name_without_standby(situation)
     return BalanceFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
@@ -192,7 +192,7 @@ def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
     return first_slots if first_slots * hosts == slots else None
 
 
-def _first_waited_s(waiting: list[WaitingJobs], now: datetime) -> float:
+def _first_waited_s(waiting: list[WaitingJobGroup], now: datetime) -> float:
     since = waiting[0].first_since if waiting else None
     return _seconds_without_days(now - since) if since else 0.0
 
@@ -205,21 +205,21 @@ def _seconds_without_days(time: timedelta) -> float:
 HOUR_MIN = 60
 
 
-def plan_starcluster_removal(
+def plan_starcluster_idle_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
     """Return the plan with the idle nodes to remove, sorted by name.
 
     Only the balancer's own nodes are removed. The caller has checked that no job waits.
     """
-    if not is_stabilization_over(plan.figures, rules):
-        return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
+    if not is_pause_after_node_change_over(plan.figures, rules):
+        return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
-        return replace(plan, verdict=BalanceVerdict.AT_MINIMUM)
+        return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
     own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
     refused, idle = list[BalanceRefusal](), list[str]()
-    for node in (node for node in cluster_nodes_by_name(situation) if node.name in own):
+    for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
         if hindrance := next(
             _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful),
             None,
@@ -231,7 +231,7 @@ def plan_starcluster_removal(
             idle.append(node.name)
     return replace(
         plan,
-        verdict=BalanceVerdict.IDLE if idle else BalanceVerdict.NONE_IDLE,
+        verdict=BalancePlanReason.IDLE if idle else BalancePlanReason.NONE_IDLE,
         remove=tuple(idle),
         refused=(*plan.refused, *refused),
     )
@@ -246,7 +246,7 @@ def _starcluster_removal_hindrances(
     is_faithful: bool,
 ) -> Iterator[BalanceRefusal]:
     """Return the reasons that keep a node from being removed."""
-    yield from permanent_removal_hindrances(node, situation)
+    yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield BalanceRefusal(
             host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value

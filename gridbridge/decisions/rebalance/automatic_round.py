@@ -4,66 +4,70 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.evacuation import advise_evacuation
-from gridbridge.decisions.rebalance.host_balance import balance_unmoved_host
-from gridbridge.decisions.rebalance.job_balance import is_job_uneven, repair_or_balance_job
+from gridbridge.decisions.rebalance.evacuation import advise_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance_on_board
+from gridbridge.decisions.rebalance.job_balance import is_job_unevenly_spread, repair_or_balance_job
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MovePlan, RejectedMove
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import RebalanceMovePlan, RejectedMove
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    TaskState,
+    PlacementTaskState,
     happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
 
-EVACUATED_STATES = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in order of evacuation
+EVACUATED_STATES = (
+    PlacementHostState.DEAD,
+    PlacementHostState.DISK_FULL,
+    PlacementHostState.DRAIN,
+)  # in order of evacuation
 BLOCKING_STATES = (
-    HostState.DEAD,
-    HostState.DRAIN,
+    PlacementHostState.DEAD,
+    PlacementHostState.DRAIN,
 )  # no host is evened out before the evacuation has ended
 
 
-def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
+def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic round.
 
     The first failed host with movable copies is evacuated. No balancing begins while tasks are
     moving. Otherwise the lightest host, then the heaviest host, then the job with the largest
     tasks is tried. Each attempt without a move gives its reason.
     """
-    board, tried = ProjectedLoad(snapshot, rules), list[MovePlan]()
+    board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
-        if host.state is HostState.DISK_FULL and not board.is_full(host):
+        if host.state is PlacementHostState.DISK_FULL and not board.is_full(host):
             continue  # the disk is no longer full
         tried.append(_evacuated(board, host))
         if tried[-1].moves:
-            return merge_refused_moves(tried)
+            return merge_tried_move_plans(tried)
         board.renew()
     words = [advice.sentence for advice in tried]
     words.append(_why_none(snapshot, rules))
     if not words[-1]:
-        even = balance_extreme_hosts(board)
+        even = plan_extreme_host_balance(board)
         if even.moves:
-            return merge_refused_moves([*tried, even])
+            return merge_tried_move_plans([*tried, even])
         tried += [even, _even_jobs(board)]
         if tried[-1].moves:
-            return merge_refused_moves(tried)
+            return merge_tried_move_plans(tried)
         counted = f"{with_noun(len(_live(board)), 'host')} and {with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
-    return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
+    return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
 
 
-def _evacuated(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
+def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMovePlan:
     draft = MovePlanDraft(board, 0, None)
-    return draft.advice(advise_evacuation(draft, host))
+    return draft.advice(advise_host_evacuation(draft, host))
 
 
-def _even_jobs(board: ProjectedLoad) -> MovePlan:
+def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan the repair or even spread of the first job with a possible move."""
     draft, words = (
         MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round),
@@ -76,19 +80,19 @@ def _even_jobs(board: ProjectedLoad) -> MovePlan:
     return draft.advice(words)
 
 
-def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
+def plan_extreme_host_balance(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan moves for the lightest host, or else for the heaviest host."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
-    tried = list[MovePlan]()
+    tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.renew()
-        tried.append(balance_unmoved_host(board, host.name))
+        tried.append(plan_host_balance_on_board(board, host.name))
         if tried[-1].moves:
             break
-    return merge_refused_moves(tried)
+    return merge_tried_move_plans(tried)
 
 
-def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
+def merge_tried_move_plans(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
     """Return the last plan with the rejected moves of all plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
@@ -98,36 +102,40 @@ def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
             (rejected_move.job, rejected_move.number, rejected_move.target), rejected_move
         )
     remaining = tuple(rejected_move for key, rejected_move in rejected.items() if key not in moved)
-    return MovePlan(
+    return RebalanceMovePlan(
         moves=plans[-1].moves if plans else (),
         rejected=remaining,
         sentence=plans[-1].sentence if plans else "",
     )
 
 
-def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
+def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     """Say why balancing waits: tasks are moving, or an evacuation is unfinished.
 
     A host with a full disk does not block balancing, because the disk may stay full for long.
     """
-    moves = TaskState.MOVING  # a local name, for speed: tasks may be a million
+    moves = PlacementTaskState.MOVING  # a local name, for speed: tasks may be a million
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     awaited = _awaited(snapshot)
     if not awaited:
         return ""
     first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
-    state = "dead" if first.state is HostState.DEAD else "drained"
+    state = "dead" if first.state is PlacementHostState.DEAD else "drained"
     return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return dead or drained hosts with waiting tasks that can leave."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
-    lost = {host.name for host in hosts.values() if host.state is HostState.DEAD or not host.is_up}
+    lost = {
+        host.name
+        for host in hosts.values()
+        if host.state is PlacementHostState.DEAD or not host.is_up
+    }
     if not hosts:
         return set()
-    waits = TaskState.WAITING
+    waits = PlacementTaskState.WAITING
     return {
         name
         for task in snapshot.tasks
@@ -144,10 +152,10 @@ def _lost(task: PlacementTask) -> bool:
 def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
     if not rules.level:
         return "level is 0: nothing is moved without being asked"
-    return why_balancing_waits(snapshot)
+    return why_host_balancing_waits(snapshot)
 
 
-def failed_hosts_with_copies(board: ProjectedLoad) -> list[PlacementHost]:
+def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
     """Return dead, full and drained hosts with copies, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.has_held(host.name)), key=_turn)
@@ -157,11 +165,11 @@ def _turn(host: PlacementHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
-def _live(board: ProjectedLoad) -> list[PlacementHost]:
+def _live(board: ProjectedPlacement) -> list[PlacementHost]:
     return [host for host in board.snapshot.hosts if host.is_live]
 
 
-def _jobs(board: ProjectedLoad, rules: RebalanceSection) -> list[PlacementJob]:
+def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJob]:
     """Return the jobs that an automatic round may rebalance, largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
@@ -170,11 +178,11 @@ def _jobs(board: ProjectedLoad, rules: RebalanceSection) -> list[PlacementJob]:
         for job in board.snapshot.jobs
         if job.is_autobalanced
         and not (job.name in recent_jobs and happened_within(recent_jobs[job.name], now, pause))
-        and (rules.level > 1 or (job.last_run and is_job_uneven(board, job)))
+        and (rules.level > 1 or (job.last_run and is_job_unevenly_spread(board, job)))
     )
     return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
 
 
-def _mean_bytes(board: ProjectedLoad, job: PlacementJob) -> float:
+def _mean_bytes(board: ProjectedPlacement, job: PlacementJob) -> float:
     tasks = board.of_job[job.name]
     return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, copy_kind
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, live_or_replica_kind
 from gridbridge.decisions.rebalance.placement_constraints import (
     why_copy_is_forbidden,
-    why_share_is_used,
+    why_host_has_job_share,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementJob,
@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 
 
-class CopySpread:
+class JobCopyRedistribution:
     """The hosts of a kind by their number of a job's copies, until a copy moves."""
 
     def __init__(
@@ -113,7 +113,7 @@ def _goes(
     if reason := copy or _extreme_reason(board, task, source, target):
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(copy_kind(board.task(task), source.name), task, source.name, target.name)
+    draft.add(live_or_replica_kind(board.task(task), source.name), task, source.name, target.name)
     return True
 
 
@@ -123,19 +123,19 @@ def _target_reason(draft: MovePlanDraft, job: PlacementJob, target: PlacementHos
     return (
         draft.host_reason(target)
         or draft.given_reason(job, target.name)
-        or why_share_is_used(board, job, target)
+        or why_host_has_job_share(board, job, target)
         or _busy_reason(board, target)
         or _full_reason(board, target)
     )
 
 
-def _full_reason(board: ProjectedLoad, target: PlacementHost) -> str:
+def _full_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
     if board.is_disk_heavy(target):
         return f"the disk of {target.name} is far fuller than the mean"
     return ""
 
 
-def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
+def _busy_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
     """Say that a busy host gets no copy of a job (Hydra, "Job Rebalancing").
 
     A host with a known number of free slots is judged by these slots instead.
@@ -146,7 +146,7 @@ def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
 
 
 def _extreme_reason(
-    board: ProjectedLoad, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    board: ProjectedPlacement, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
     """Reject a move that makes disks uneven: the next round would undo the move."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:

@@ -6,29 +6,29 @@ are overridden.
 
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
+    advise_moves_in_owner_turns,
     advise_new_copy,
-    advise_owners_in_turn,
-    copy_kind,
     describe_moves,
     is_host_readable,
-    rank_copy_targets,
+    live_or_replica_kind,
+    rank_copy_target_hosts,
 )
 from gridbridge.decisions.rebalance.placement_constraints import (
     format_gigabytes,
     why_copy_is_forbidden,
-    why_task_does_not_wait,
-    why_task_stays,
+    why_task_is_not_moved,
+    why_task_state_forbids_move,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    TaskState,
-    TaskStayReason,
+    PlacementTaskState,
+    TaskNotMovedReason,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
@@ -36,27 +36,27 @@ from gridbridge.model.status_report import with_noun
 
 def plan_host_evacuation(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
-) -> MovePlan:
+) -> RebalanceMovePlan:
     """Plan the evacuation of a host that is in the snapshot.
 
     A host that is dead or down is lost. The copies on any other host are read from this host.
     """
-    board = ProjectedLoad(snapshot, rules)
+    board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    return draft.advice(advise_evacuation(draft, board.hosts[name]))
+    return draft.advice(advise_host_evacuation(draft, board.hosts[name]))
 
 
-def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
+def advise_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """Plan the evacuation of a host, and return a sentence that describes the plan.
 
     moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
     """
     board = draft.board
-    is_full = host.state == HostState.DISK_FULL and host.is_up
+    is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     rules = board.rules
     under_way = board.moving
     draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
-    is_lost = host.state == HostState.DEAD or not host.is_up
+    is_lost = host.state == PlacementHostState.DEAD or not host.is_up
     if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
         return f"{host.name}: {why}"
     tasks = [task for task in board.at(host.name) if task.job in board.jobs]
@@ -79,7 +79,7 @@ def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
-def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
+def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Count datasets whose only whole replica was on a lost host; empty for none.
 
     Only the owner of a dataset knows whether the original is unchanged.
@@ -95,10 +95,12 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
         return "is full"
     if is_lost:
         return "is lost"
-    return "is drained" if host.state == HostState.DRAIN else "is given up"
+    return "is drained" if host.state == PlacementHostState.DRAIN else "is given up"
 
 
-def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
+def _why_not(
+    board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool
+) -> str:
     """Say why a host is not evacuated; empty if the host is evacuated.
 
     A disk shared with other files is not compared as a whole: each copy is checked alone.
@@ -115,7 +117,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
     return ""
 
 
-def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
+def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
     """Say whether other hosts have room (or unknown disks) for a host's copies."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
@@ -123,7 +125,7 @@ def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
     return used < most
 
 
-def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
+def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
     """Return a host's live peers, the used bytes including `host`, and the capacity."""
     other_hosts = [
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
@@ -132,7 +134,7 @@ def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHos
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
-def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
+def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Return another host that is down but may come back with a copy of a lost task."""
     for task in board.at(host.name):
         for name in task.hosts:
@@ -141,13 +143,13 @@ def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
                 other_host
                 and name != host.name
                 and not other_host.is_up
-                and other_host.state != HostState.DEAD
+                and other_host.state != PlacementHostState.DEAD
             ):
                 return name
     return ""
 
 
-def _room(board: ProjectedLoad, host: PlacementHost) -> str:
+def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Say how full the disks are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
@@ -163,15 +165,17 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
         other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
-        is_silent = task.state is TaskState.STAYING and task.stays is TaskStayReason.SILENT
-        if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
-            draft.refuse(task, "", why_task_does_not_wait(task))
+        is_silent = (
+            task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
+        )
+        if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
+            draft.refuse(task, "", why_task_state_forbids_move(task))
         elif other_copies:
             if not draft.is_over:
                 if task.live == host.name:
-                    draft.add(MoveKind.LIVE, task, host.name, other_copies[0])
+                    draft.add(PlacementMoveKind.LIVE, task, host.name, other_copies[0])
                 _anew(draft, job, task, host, other_copies[0])
-        elif task.size_bytes == 0 and task.state == TaskState.WAITING:
+        elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
             _off(draft, job, task, host)
         else:
             lost += 1
@@ -179,7 +183,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
     return lost
 
 
-def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
+def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
     """Say whether a copy survives on a known, readable host other than `lost`."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
@@ -202,26 +206,31 @@ def _move_off(
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
             return
-        reason = why_task_stays(draft.board, task, is_asked=True) or draft.again_reason(task)
+        reason = why_task_is_not_moved(draft.board, task, is_asked=True) or draft.again_reason(task)
         if reason or (job.spare and is_full):
             draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
-            draft.add(MoveKind.DELETE, task, host.name)
+            draft.add(PlacementMoveKind.DELETE, task, host.name)
         else:
             _off(draft, job, task, host)
 
-    advise_owners_in_turn(draft, tasks, advise)
+    advise_moves_in_owner_turns(draft, tasks, advise)
 
 
 def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
     """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return
-    for target in rank_copy_targets(draft, job, task):
+    for target in rank_copy_target_hosts(draft, job, task):
         if target.name == host.name:
             continue
         reason = why_copy_is_forbidden(draft.board, task, host.name, target)
         if not reason:
-            draft.add(copy_kind(draft.board.task(task), host.name), task, host.name, target.name)
+            draft.add(
+                live_or_replica_kind(draft.board.task(task), host.name),
+                task,
+                host.name,
+                target.name,
+            )
             return
         draft.refuse(task, target.name, reason)

@@ -8,25 +8,25 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from math import ceil
 
-from gridbridge.decisions.rebalance.copy_spread import CopySpread
+from gridbridge.decisions.rebalance.copy_spread import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
-    copy_kind,
     describe_moves,
+    live_or_replica_kind,
 )
 from gridbridge.decisions.rebalance.placement_constraints import (
     format_gigabytes,
     why_copy_is_forbidden,
+    why_host_has_job_share,
     why_host_takes_no_copy,
-    why_share_is_used,
-    why_task_does_not_wait,
-    why_task_stays,
+    why_task_is_not_moved,
+    why_task_state_forbids_move,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import HostLoad, MovePlan
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import HostLoadBeforeAfter, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
@@ -34,12 +34,14 @@ from gridbridge.model.rebalance.placement_snapshot import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
-def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> MovePlan:
+def plan_host_balance(
+    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
+) -> RebalanceMovePlan:
     """Plan the moves that even out a host in the snapshot."""
-    return balance_unmoved_host(ProjectedLoad(snapshot, rules), name)
+    return plan_host_balance_on_board(ProjectedPlacement(snapshot, rules), name)
 
 
-def balance_unmoved_host(board: ProjectedLoad, name: str) -> MovePlan:
+def plan_host_balance_on_board(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
     """Plan the moves that even out a host; `board` must not contain projected moves."""
     host, rules = board.hosts[name], board.rules
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -56,7 +58,7 @@ def balance_unmoved_host(board: ProjectedLoad, name: str) -> MovePlan:
             return draft.advice(_sentence(draft, host, disk, "has room"))
     is_light = board.is_disk_light(host)
     for job in _active(board):
-        balance_job_on_host(draft, host, job)
+        give_host_fair_job_share(draft, host, job)
     return draft.advice(_sentence(draft, host, disk, _by_disk(is_light=is_light)))
 
 
@@ -67,7 +69,7 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def balance_job_on_host(draft: MovePlanDraft, host: PlacementHost, job: PlacementJob) -> None:
+def give_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJob) -> None:
     """Plan moves that give a host its share of a job's copies, or one copy less.
 
     A busy host gets one copy less than its share, a quiet host its full share.
@@ -89,21 +91,21 @@ def balance_job_on_host(draft: MovePlanDraft, host: PlacementHost, job: Placemen
         _spread(draft, job, host).pull(host, is_extra=True)
 
 
-def _spread(draft: MovePlanDraft, job: PlacementJob, host: PlacementHost) -> CopySpread:
-    return CopySpread(draft, job, host.kind, is_asked=False)
+def _spread(draft: MovePlanDraft, job: PlacementJob, host: PlacementHost) -> JobCopyRedistribution:
+    return JobCopyRedistribution(draft, job, host.kind, is_asked=False)
 
 
 def _why_none(host: PlacementHost) -> str:
     if not host.is_up:
         return "is down"
-    if host.state == HostState.DEAD:
+    if host.state == PlacementHostState.DEAD:
         return "is dead"
     return ""
 
 
-def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
+def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
     """Say whether copies have to leave a host: drained, full or heavy disk."""
-    if host.state == HostState.DRAIN or board.is_full(host):
+    if host.state == PlacementHostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
         return False
@@ -114,10 +116,10 @@ def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
     """Record that tasks of unlisted jobs stay: Hydra's document excludes such tasks."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
-            draft.refuse(task, "", why_task_does_not_wait(task) or "its job is not listed")
+            draft.refuse(task, "", why_task_state_forbids_move(task) or "its job is not listed")
 
 
-def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
+def _other_hosts(board: ProjectedPlacement, host: PlacementHost) -> list[PlacementHost]:
     """Return the other live hosts of a kind, the most offered bytes first."""
     other_hosts = (
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
@@ -125,12 +127,12 @@ def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHos
     return _emptiest(board, other_hosts)
 
 
-def _emptiest(board: ProjectedLoad, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
+def _emptiest(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
     """Return hosts sorted by offered bytes, the largest number first."""
     return sorted(hosts, key=lambda host: (-board.offered(host), host.name))
 
 
-def _extreme(board: ProjectedLoad, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
+def _extreme(board: ProjectedPlacement, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
     """Return the first of sorted hosts: the part other_extreme of all live hosts."""
     return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
@@ -145,10 +147,10 @@ def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
         _to_first(draft, task, host, _emptiest(board, targets))
 
 
-def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
+def _has_to_give(board: ProjectedPlacement, host: PlacementHost) -> bool:
     is_short = board.is_full(host) or board.free(host) < board.rules.min_free_bytes
     is_above = board.disk(host) > board.mean_disk(host.kind)
-    return host.state == HostState.DRAIN or is_short or is_above
+    return host.state == PlacementHostState.DRAIN or is_short or is_above
 
 
 def _usable(
@@ -197,7 +199,9 @@ def _goes(
     if reason:
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(copy_kind(draft.board.task(task), source.name), task, source.name, target.name)
+    draft.add(
+        live_or_replica_kind(draft.board.task(task), source.name), task, source.name, target.name
+    )
     return True
 
 
@@ -212,10 +216,10 @@ def _disk_reason(
     reason = (
         draft.limit_reason(task)
         or why_copy_is_forbidden(board, task, source.name, target)
-        or why_share_is_used(board, board.jobs[task.job], target)
+        or why_host_has_job_share(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
-    if not reason and is_worse and source.state != HostState.DRAIN:
+    if not reason and is_worse and source.state != PlacementHostState.DRAIN:
         return f"{target.name} would be as full as {source.name}"
     return reason
 
@@ -227,7 +231,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
     for task in board.at(host):
         if task.job not in board.jobs:
             continue
-        reason = why_task_stays(board, task, is_asked=False)
+        reason = why_task_is_not_moved(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
             reason = f"the copy has less than {format_gigabytes(smallest)}"
         if reason:
@@ -236,7 +240,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
             yield task
 
 
-def _active(board: ProjectedLoad) -> list[PlacementJob]:
+def _active(board: ProjectedPlacement) -> list[PlacementJob]:
     """Return the jobs that ran within active_s, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
@@ -255,10 +259,10 @@ def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: 
 
 
 def host_loads_before_after(
-    snapshot: PlacementSnapshot, rules: RebalanceSection, advice: MovePlan
-) -> tuple[HostLoad, ...]:
+    snapshot: PlacementSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
+) -> tuple[HostLoadBeforeAfter, ...]:
     """Return each host's load before and after a plan's moves, by kind and name."""
-    board = ProjectedLoad(snapshot, rules)
+    board = ProjectedPlacement(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk(host), board.score(host)) for host in hosts]
     moved = {(move.job, move.number) for move in advice.moves}
@@ -266,7 +270,7 @@ def host_loads_before_after(
     for move in advice.moves:
         board.take(move, tasks[move.job, move.number])
     return tuple(
-        HostLoad(
+        HostLoadBeforeAfter(
             host=host.name,
             disk=disk,
             score=score,

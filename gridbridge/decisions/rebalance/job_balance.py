@@ -3,22 +3,22 @@
 Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
 
-from gridbridge.decisions.rebalance.copy_spread import CopySpread
+from gridbridge.decisions.rebalance.copy_spread import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     advise_new_copy,
     describe_moves,
     is_host_readable,
 )
-from gridbridge.decisions.rebalance.placement_constraints import why_task_does_not_wait
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan
+from gridbridge.decisions.rebalance.placement_constraints import why_task_state_forbids_move
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    TaskState,
+    PlacementTaskState,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
@@ -26,12 +26,12 @@ from gridbridge.model.status_report import with_noun
 
 def plan_job_balance(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
-) -> MovePlan:
+) -> RebalanceMovePlan:
     """Plan the repair of a job in the snapshot, or an even spread of its copies.
 
     `is_asked` (the caller named the job) overrides the owner's wish that the job stays.
     """
-    board = ProjectedLoad(snapshot, rules)
+    board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
 
@@ -51,7 +51,7 @@ def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: 
         return "; ".join(filter(None, words))
     if wrong:
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
-    if is_job_uneven(draft.board, job) and not _waits(draft, job):
+    if is_job_unevenly_spread(draft.board, job) and not _waits(draft, job):
         return f"job {job.name} has all its replicas: nothing can be moved"
     for kind in draft.board.kinds:
         while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
@@ -67,7 +67,7 @@ def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
     for task in draft.board.of_job[job.name]:
         if not draft.is_listing:
             break
-        draft.refuse(task, "", why_task_does_not_wait(task))
+        draft.refuse(task, "", why_task_state_forbids_move(task))
     return False
 
 
@@ -93,7 +93,7 @@ def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
     return sum(not _is_whole(board, job, task) for task in tasks)
 
 
-def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
+def _lacking(board: ProjectedPlacement, job: PlacementJob) -> list[PlacementTask]:
     """Return a job's tasks that may lack a copy or have a wrong copy."""
     tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
@@ -101,7 +101,7 @@ def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
     return [task for task in tasks if not _needs_nothing(board, job, task)]
 
 
-def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
+def _needs_nothing(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task needed no repair before the planned moves, as most tasks."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
@@ -111,7 +111,7 @@ def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask)
     )
 
 
-def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
+def _is_whole(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
     """Say whether a task has all its copies on readable hosts after the moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
@@ -122,7 +122,7 @@ def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> b
     )
 
 
-def is_job_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
+def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJob) -> bool:
     """Say whether a host has more copies than its share, or at least two less."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
@@ -130,8 +130,12 @@ def is_job_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
     return False
 
 
-def _even(board: ProjectedLoad, job: PlacementJob) -> str:
-    return "nothing can be moved" if is_job_uneven(board, job) else "its copies are spread evenly"
+def _even(board: ProjectedPlacement, job: PlacementJob) -> str:
+    return (
+        "nothing can be moved"
+        if is_job_unevenly_spread(board, job)
+        else "its copies are spread evenly"
+    )
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
@@ -143,12 +147,12 @@ def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> 
     first = next((host for host in hosts if host and is_host_readable(host)), None)
     if draft.is_over or task.live in draft.board.hosts:
         return
-    if why := why_task_does_not_wait(task):
+    if why := why_task_state_forbids_move(task):
         draft.refuse(task, "", why)
     elif first:
-        draft.add(MoveKind.LIVE, task, task.live, first.name)
+        draft.add(PlacementMoveKind.LIVE, task, task.live, first.name)
     elif not any(name in draft.board.hosts for name in task.hosts):
-        advise_new_copy(draft, job, task, "", MoveKind.LIVE)
+        advise_new_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
@@ -170,8 +174,8 @@ def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) ->
 def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
     if draft.is_over:
         return
-    if task.state == TaskState.WAITING:
-        draft.add(MoveKind.DELETE, task, host)
+    if task.state == PlacementTaskState.WAITING:
+        draft.add(PlacementMoveKind.DELETE, task, host)
     else:
         draft.refuse(task, "", f"the task is {task.state.value}")
 
@@ -197,7 +201,7 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -
 
 def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
     """Plan one move that evens out a job's copies; say whether a move was found."""
-    spread = CopySpread(draft, job, kind, is_asked=is_asked)
+    spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above = spread.above
     most_first = [*reversed(spread.order)]
     many = [host for host in most_first if above[host.name] > 0]
@@ -211,5 +215,5 @@ def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked:
     )
 
 
-def _is_loaded(board: ProjectedLoad, host: PlacementHost) -> bool:
+def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
     return board.is_disk_heavy(host) or board.is_busy(host)

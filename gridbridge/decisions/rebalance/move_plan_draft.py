@@ -6,16 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from gridbridge.decisions.rebalance.placement_constraints import (
     why_copy_is_forbidden,
     why_host_takes_no_copy,
-    why_task_stays,
+    why_task_is_not_moved,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove, RejectedMove
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RebalanceMovePlan,
+    RejectedMove,
+)
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementTask,
-    TaskState,
+    PlacementTaskState,
 )
 from gridbridge.model.status_report import with_noun
 
@@ -26,7 +31,7 @@ UNLISTED = "more moves were rejected than are listed"
 class MovePlanDraft:
     """A move plan under construction: planned and rejected moves, remaining limits."""
 
-    def __init__(self, board: ProjectedLoad, most: int, most_bytes: int | None) -> None:
+    def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
         self.board = board
         self._most = most
         self._bytes_left = most_bytes  # None: no limit on bytes
@@ -128,9 +133,11 @@ class MovePlanDraft:
             return
         movable = []
         for task in self.board.of_job_at(job.name, host):
-            if not self.is_listing and task.state is not TaskState.WAITING:
+            if not self.is_listing and task.state is not PlacementTaskState.WAITING:
                 continue
-            reason = why_task_stays(self.board, task, is_asked=is_asked) or self.limit_reason(task)
+            reason = why_task_is_not_moved(
+                self.board, task, is_asked=is_asked
+            ) or self.limit_reason(task)
             if reason:
                 self.refuse(task, "", reason)
             else:
@@ -138,7 +145,9 @@ class MovePlanDraft:
                 yield task
         self._fixed[job.name, host] = movable
 
-    def add(self, kind: MoveKind, task: PlacementTask, source: str, target: str = "") -> None:
+    def add(
+        self, kind: PlacementMoveKind, task: PlacementTask, source: str, target: str = ""
+    ) -> None:
         """Add a move to the plan, and project the hosts' loads after the move."""
         move = PlacementMove(
             kind=kind, job=task.job, number=task.number, source=source, target=target
@@ -149,24 +158,24 @@ class MovePlanDraft:
         self._fixed.clear()
         self._moves.append(move)
         self._keys.add(task.key)
-        if kind == MoveKind.DELETE:
+        if kind == PlacementMoveKind.DELETE:
             return
         self._moves_from[task.job, source] += 1
         self._given[task.job, target] += 1
         if self._bytes_left is not None:
             self._bytes_left -= task.size_bytes
 
-    def advice(self, sentence: str) -> MovePlan:
+    def advice(self, sentence: str) -> RebalanceMovePlan:
         """Return the finished plan; planned moves are not listed as rejected moves."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (
             rejected_move for key, rejected_move in self._rejected.items() if key not in moved
         )
         full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
-        return MovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
+        return RebalanceMovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
 
 
-def advise_owners_in_turn(
+def advise_moves_in_owner_turns(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
     """Plan moves of the owners' tasks in turn, one move an owner, up to the limit."""
@@ -182,16 +191,16 @@ def advise_owners_in_turn(
                 del waiting[owner]
 
 
-def copy_kind(task: PlacementTask, source: str) -> MoveKind:
+def live_or_replica_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
     """Return LIVE for a task's live copy at a host, and REPLICA for any other copy."""
-    return MoveKind.LIVE if task.live == source else MoveKind.REPLICA
+    return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
 
 
 def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
     """Describe moves by number and target hosts; return `nothing` without moves."""
     if not moves:
         return nothing
-    copied = [move for move in moves if move.kind != MoveKind.DELETE]
+    copied = [move for move in moves if move.kind != PlacementMoveKind.DELETE]
     deleted = len(moves) - len(copied)
     targets = ", ".join(sorted({move.target for move in copied}))
     words = [f"{with_noun(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
@@ -204,7 +213,7 @@ def advise_new_copy(
     job: PlacementJob,
     task: PlacementTask,
     source: str,
-    kind: MoveKind = MoveKind.REPLICA,
+    kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
     """Plan one more copy of a task from the host `source`; say whether a host fits.
 
@@ -214,7 +223,7 @@ def advise_new_copy(
     if not source and not task.has_original:
         draft.refuse(task, "", "no copy of the task can be read")
         return False
-    for target in rank_copy_targets(draft, job, task):
+    for target in rank_copy_target_hosts(draft, job, task):
         reason = why_copy_is_forbidden(board, task, "", target)
         if not reason:
             draft.add(kind, task, source, target.name)
@@ -223,7 +232,7 @@ def advise_new_copy(
     return False
 
 
-def rank_copy_targets(
+def rank_copy_target_hosts(
     draft: MovePlanDraft, job: PlacementJob, task: PlacementTask
 ) -> list[PlacementHost]:
     """Return the hosts that take another copy of a task, the best host first.
@@ -247,4 +256,4 @@ def rank_copy_targets(
 
 def is_host_readable(host: PlacementHost) -> bool:
     """Say whether copies can be read from a host: the host is up and not dead."""
-    return host.is_up and host.state != HostState.DEAD
+    return host.is_up and host.state != PlacementHostState.DEAD

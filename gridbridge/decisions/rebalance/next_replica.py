@@ -11,7 +11,7 @@ from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, for
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 
-def choose_replica_area(
+def choose_next_replica_area(
     dataset: Dataset,
     areas: Sequence[MeasuredStorageArea],
     rules: RebalanceSection,

@@ -3,50 +3,52 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementTask,
-    TaskState,
-    TaskStayReason,
+    PlacementTaskState,
+    TaskNotMovedReason,
     happened_within,
 )
 
 STATES = {
-    HostState.DISABLED: "gets nothing new",
-    HostState.DRAIN: "is drained",
-    HostState.DISK_FULL: "has a full disk",
-    HostState.DEAD: "is dead",
-    HostState.UNKNOWN: "is in an unknown state",
+    PlacementHostState.DISABLED: "gets nothing new",
+    PlacementHostState.DRAIN: "is drained",
+    PlacementHostState.DISK_FULL: "has a full disk",
+    PlacementHostState.DEAD: "is dead",
+    PlacementHostState.UNKNOWN: "is in an unknown state",
 }
 WORDS = {
-    TaskState.UNKNOWN: "the task is in an unknown state",
+    PlacementTaskState.UNKNOWN: "the task is in an unknown state",
 }
 STAYING = {
-    TaskStayReason.HELD: "the task is held, or has not waited long enough",
-    TaskStayReason.DROPPED: "a recent move of the task failed",
-    TaskStayReason.RECALLED: "the task was recalled as often as its queue allows",
-    TaskStayReason.STUCK: "moves of the task have failed for a long time:"
+    TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
+    TaskNotMovedReason.DROPPED: "a recent move of the task failed",
+    TaskNotMovedReason.RECALLED: "the task was recalled as often as its queue allows",
+    TaskNotMovedReason.STUCK: "moves of the task have failed for a long time:"
     " the service's log says why",
-    TaskStayReason.SILENT: "the cluster is silent: it may start the task, which would run twice",
+    TaskNotMovedReason.SILENT: (
+        "the cluster is silent: it may start the task, which would run twice"
+    ),
 }
 GB = 1e9
 
 
-def why_host_takes_no_copy(board: ProjectedLoad, host: PlacementHost) -> str:
+def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Say why a host takes no copy of any task; empty if the host takes copies."""
     return next(_of_host(board, host), "")
 
 
-def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
+def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
     """Say why a task moves to no host; `is_asked` overrides the owner's wish."""
     job = board.jobs.get(task.job)
     if job is None:
         return "its job does not exist"
-    if task.state != TaskState.WAITING:
-        return why_task_does_not_wait(task)
+    if task.state != PlacementTaskState.WAITING:
+        return why_task_state_forbids_move(task)
     if job.spare and not is_asked:
         return "the task has more replicas than its owner requests"
     if not job.is_autobalanced and not is_asked:
@@ -54,22 +56,24 @@ def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool)
     return ""
 
 
-def why_task_does_not_wait(task: PlacementTask) -> str:
+def why_task_state_forbids_move(task: PlacementTask) -> str:
     """Say why a task's state keeps the task from moving; empty for a waiting task."""
-    if task.state is TaskState.STAYING:
+    if task.state is PlacementTaskState.STAYING:
         return STAYING[task.stays]
-    is_waiting = task.state is TaskState.WAITING
+    is_waiting = task.state is PlacementTaskState.WAITING
     return "" if is_waiting else WORDS.get(task.state, f"the task is {task.state.value}")
 
 
 def why_copy_is_forbidden(
-    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> str:
     """Say why a copy may not move from `source` (empty: a new copy) to `target`."""
     return next(_of_copy(board, task, source, target), "")
 
 
-def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
+def why_host_has_job_share(
+    board: ProjectedPlacement, job: PlacementJob, target: PlacementHost
+) -> str:
     """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
@@ -84,11 +88,11 @@ def format_gigabytes(size_bytes: float) -> str:
     return f"{size_bytes / GB:.3g} GB"
 
 
-def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
+def _of_host(board: ProjectedPlacement, host: PlacementHost) -> Iterator[str]:
     rules, name = board.rules, host.name
     if not host.is_up:
         yield f"{name} is down"
-    if host.state != HostState.ALIVE:
+    if host.state != PlacementHostState.ALIVE:
         yield f"{name} {STATES[host.state]}"
     if host.is_read_only:
         yield f"{name} is read-only"
@@ -100,7 +104,7 @@ def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
 
 
 def _of_copy(
-    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> Iterator[str]:
     now, name = board.task(task), target.name
     if name == source:
@@ -130,7 +134,7 @@ def _barred(job: PlacementJob, name: str) -> str:
 
 
 def _is_spread(
-    board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
+    board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
     """Say whether a task's copies stay in different zones, or cover all zones."""
     zones = board.zones(target.kind)

@@ -10,14 +10,14 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 
-from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
+from gridbridge.model.rebalance.moves import PlacementMove, PlacementMoveKind
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    TaskState,
+    PlacementTaskState,
     happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
@@ -27,7 +27,7 @@ _KEY = attrgetter("job", "number")
 _NUMBER = attrgetter("number")
 
 
-class ProjectedLoad:
+class ProjectedPlacement:
     """Hosts, jobs and copies of tasks after the moves planned so far."""
 
     def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
@@ -36,7 +36,9 @@ class ProjectedLoad:
         self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
         self.jobs: Mapping[str, PlacementJob] = {job.name: job for job in snapshot.jobs}
         self.readable = frozenset(
-            host.name for host in snapshot.hosts if host.is_up and host.state != HostState.DEAD
+            host.name
+            for host in snapshot.hosts
+            if host.is_up and host.state != PlacementHostState.DEAD
         )
         self.moving = 0  # tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
@@ -75,7 +77,7 @@ class ProjectedLoad:
     def _count(self, tasks: Iterable[PlacementTask]) -> None:
         """Count the copies of all tasks in one pass: tasks may be a million."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
-        waits, moves = TaskState.WAITING, TaskState.MOVING
+        waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
         for task in tasks:
             job, state = task.job, task.state
             of_job[job].append(task)
@@ -227,7 +229,7 @@ class ProjectedLoad:
         The recorded state DISK_FULL counts only for a disk of unknown size.
         """
         if host.max_bytes <= 0:
-            return host.state == HostState.DISK_FULL
+            return host.state == PlacementHostState.DISK_FULL
         return self.free(host) <= self.rules.full_free_bytes
 
     def has_room(self, host: PlacementHost, slots: int) -> bool:
@@ -237,7 +239,7 @@ class ProjectedLoad:
     def take(self, move: PlacementMove, task: PlacementTask) -> None:
         """Project a move: update the task's copies and the loads of the hosts."""
         now = self.task(task)
-        self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
+        self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
         hosts_left = set(now.hosts) - set(self._moved[now.key].hosts)
         came = set(self._moved[now.key].hosts) - set(now.hosts)
@@ -286,10 +288,10 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
 
     A live copy that moves to a replica's host takes the replica's place without a transfer.
     """
-    if move.kind == MoveKind.LIVE:
+    if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
         return replace(task, live=move.target, replicas=other_replicas)
-    if move.kind == MoveKind.DELETE:
+    if move.kind == PlacementMoveKind.DELETE:
         live = "" if task.live == move.source and move.source not in task.replicas else task.live
         return replace(task, live=live, replicas=_without(task.replicas, move.source))
     if move.source in task.replicas:
@@ -319,13 +321,13 @@ def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> Placement
     """
 
     def is_full(host: PlacementHost) -> bool:
-        is_known = host.max_bytes > 0 and host.is_up and host.state is HostState.ALIVE
+        is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE
         return is_known and host.free_bytes <= rules.full_free_bytes
 
     if not any(map(is_full, snapshot.hosts)):
         return snapshot
     hosts = tuple(
-        replace(host, state=HostState.DISK_FULL) if is_full(host) else host
+        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host
         for host in snapshot.hosts
     )
     return replace(snapshot, hosts=hosts)

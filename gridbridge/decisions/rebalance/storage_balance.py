@@ -11,28 +11,32 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from gridbridge.decisions.rebalance.automatic_round import (
-    balance_extreme_hosts,
     failed_hosts_with_copies,
-    merge_refused_moves,
+    merge_tried_move_plans,
+    plan_extreme_host_balance,
 )
-from gridbridge.decisions.rebalance.evacuation import advise_evacuation, describe_lost_datasets
+from gridbridge.decisions.rebalance.evacuation import advise_host_evacuation, describe_lost_datasets
 from gridbridge.decisions.rebalance.job_balance import advise_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
-    advise_owners_in_turn,
+    advise_moves_in_owner_turns,
     describe_moves,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, task_after_move
-from gridbridge.model.rebalance.datasets import CarriedReplica, DelegatedDataset, StorageState
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement, task_after_move
+from gridbridge.model.rebalance.datasets import (
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    ReplicaActRecord,
+)
+from gridbridge.model.rebalance.moves import PlacementMove, PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
     happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
@@ -45,7 +49,7 @@ MOST_DOUBLED = 6  # most doublings of the pause after failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetAct:
+class DatasetReplicaChange:
     """A step on a dataset: make a replica in `target`, then drop the one in `source`."""
 
     dataset: str
@@ -54,7 +58,7 @@ class DatasetAct:
 
 
 def storage_placement_snapshot(
-    storage_state: StorageState, rules: RebalanceSection
+    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
 ) -> PlacementSnapshot:
     """Return the rebalancing snapshot of storage areas and datasets."""
     areas = {area.storage: area for area in storage_state.areas}
@@ -83,18 +87,20 @@ def storage_placement_snapshot(
     )
 
 
-def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
+def plan_storage_rebalance_round(
+    snapshot: PlacementSnapshot, rules: RebalanceSection
+) -> RebalanceMovePlan:
     """Plan the moves of one automatic round about datasets."""
-    board = ProjectedLoad(snapshot, rules)
+    board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     words = [
-        *map(partial(advise_evacuation, draft), failed_hosts_with_copies(board)),
+        *map(partial(advise_host_evacuation, draft), failed_hosts_with_copies(board)),
         *_losses(board),
     ]
-    moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
+    moving = sum(task.state is PlacementTaskState.MOVING for task in snapshot.tasks)
     evacuations = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
-    advise_owners_in_turn(
+    advise_moves_in_owner_turns(
         draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job])
     )
     if draft.moves[evacuations:]:
@@ -105,19 +111,19 @@ def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> 
         return draft.advice("; ".join(words))
     words.append(_why_none(board, moving))
     tried = [draft.advice("")]
-    tried += [] if words[-1] else [balance_extreme_hosts(board)]
+    tried += [] if words[-1] else [plan_extreme_host_balance(board)]
     if tried[-1].moves:
-        return merge_refused_moves(tried)
+        return merge_tried_move_plans(tried)
     counted = (
         f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
     )
     words.append(f"{counted}: nothing is to be carried")
-    return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
+    return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
 
 
-def dataset_acts_of_moves(
+def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
-) -> tuple[DatasetAct, ...]:
+) -> tuple[DatasetReplicaChange, ...]:
     """Return the steps on datasets that execute planned moves, in the same order.
 
     No replica is removed from an area that is down.
@@ -130,19 +136,21 @@ def dataset_acts_of_moves(
         after = now[before.key] = task_after_move(before, move)
         comes = [host for host in after.hosts if host not in before.hosts]
         leaves = [host for host in before.hosts if host not in after.hosts]
-        leaves = [move.source] if move.kind is MoveKind.DELETE else leaves
+        leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
-            acts.append(DatasetAct(dataset=move.job, target="".join(comes), source=source))
+            acts.append(
+                DatasetReplicaChange(dataset=move.job, target="".join(comes), source=source)
+            )
     return tuple(acts)
 
 
-def move_kind_of_carried(carried: CarriedReplica) -> MoveKind:
+def move_kind_of_replica_act(carried: ReplicaActRecord) -> PlacementMoveKind:
     """Return REPLICA for an action that made a replica, else DELETE."""
-    return MoveKind.REPLICA if carried.target else MoveKind.DELETE
+    return PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE
 
 
-def _losses(board: ProjectedLoad) -> list[str]:
+def _losses(board: ProjectedPlacement) -> list[str]:
     """Describe the datasets whose only whole replica was in a lost storage area."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
     words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
@@ -151,24 +159,26 @@ def _losses(board: ProjectedLoad) -> list[str]:
 
 def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
     """Return the datasets that no command or action is changing, by name."""
-    tasks = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
+    tasks = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
     return sorted(tasks, key=lambda task: task.key)
 
 
-def _why_none(board: ProjectedLoad, moving: int) -> str:
+def _why_none(board: ProjectedPlacement, moving: int) -> str:
     if not board.rules.level:
         return "level is 0: nothing is moved without being asked"
     carried = with_noun(moving, "dataset is", "datasets are")
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
-def _host(area: MeasuredStorageArea, storage_state: StorageState) -> PlacementHost:
+def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
     return PlacementHost(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=HostState.DRAIN if _is_drained(area, storage_state) else HostState.ALIVE,
+        state=PlacementHostState.DRAIN
+        if _is_drained(area, storage_state)
+        else PlacementHostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.cluster,
@@ -176,7 +186,7 @@ def _host(area: MeasuredStorageArea, storage_state: StorageState) -> PlacementHo
     )
 
 
-def _is_drained(area: MeasuredStorageArea, storage_state: StorageState) -> bool:
+def _is_drained(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> bool:
     return bool({area.storage, area.cluster} & storage_state.drained)
 
 
@@ -195,7 +205,7 @@ class _Areas:
         )
 
 
-def _areas_by_state(storage_state: StorageState) -> _Areas:
+def _areas_by_state(storage_state: DatasetStorageSnapshot) -> _Areas:
     return _Areas(
         every=frozenset(area.storage for area in storage_state.areas),
         down=frozenset(area.storage for area in storage_state.areas if area.fault),
@@ -209,7 +219,7 @@ def _task(
     delegated: DelegatedDataset,
     areas: _Areas,
     resting: frozenset[str],
-    storage_state: StorageState,
+    storage_state: DatasetStorageSnapshot,
     *,
     is_going: bool,
 ) -> PlacementTask:
@@ -244,11 +254,11 @@ def _task(
     )
 
 
-def _state(delegated: DelegatedDataset, *, is_going: bool) -> TaskState:
+def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState:
     """Return MOVING during an action of the service, BUSY during the owner's."""
     if is_going:
-        return TaskState.MOVING
-    return TaskState.BUSY if delegated.is_busy else TaskState.WAITING
+        return PlacementTaskState.MOVING
+    return PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
 
 
 def _job(
@@ -271,14 +281,16 @@ def _job(
     )
 
 
-def _resting(storage_state: StorageState, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
+def _resting(
+    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
+) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas where an action failed a short time ago.
 
     The pause starts at the end of the action, because a copy may take hours. The pause doubles with
     each further failure in a row of the dataset.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
-    failed = defaultdict[str, list[CarriedReplica]](list)
+    failed = defaultdict[str, list[ReplicaActRecord]](list)
     for carried in sorted(
         storage_state.carried, key=lambda carried: (_end(carried), carried.token)
     ):
@@ -303,13 +315,13 @@ def _doublings(failures: int) -> int:
     return min(max(0, failures - 1), MOST_DOUBLED)
 
 
-def longest_storage_pause(rules: RebalanceSection) -> timedelta:
+def longest_rest_after_replica_act(rules: RebalanceSection) -> timedelta:
     """Return the longest time for which a replica action delays later actions."""
     failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
-def _failed_at(carried: CarriedReplica, storage_state: StorageState) -> str:
+def _failed_at(carried: ReplicaActRecord, storage_state: DatasetStorageSnapshot) -> str:
     """Return the area of a failed action: `source` if the new replica was made."""
     return (
         carried.source
@@ -318,13 +330,13 @@ def _failed_at(carried: CarriedReplica, storage_state: StorageState) -> str:
     )
 
 
-def _end(carried: CarriedReplica) -> datetime:
+def _end(carried: ReplicaActRecord) -> datetime:
     return carried.ended_at or carried.began_at
 
 
-def _recent(storage_state: StorageState) -> RecentMoves:
+def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoves:
     came = [carried for carried in storage_state.carried if carried.target and not carried.why]
     ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
-    return RecentMoves(
+    return RecentPlacementMoves(
         hosts={carried.target: carried.began_at for carried in came}, replicated=ended
     )

@@ -11,24 +11,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from gridbridge.decisions.rebalance.automatic_round import EVACUATED_STATES
 from gridbridge.decisions.rebalance.placement_constraints import (
     why_host_takes_no_copy,
-    why_task_stays,
+    why_task_is_not_moved,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
-from gridbridge.model.rebalance.moves import MoveKind, PlacementMove, RecheckedMoves, RejectedMove
+from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
+from gridbridge.model.rebalance.moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RecheckedMoves,
+    RejectedMove,
+)
 from gridbridge.model.rebalance.observed_tasks import (
     ListedCampaignTask,
     ObservedTasks,
     TransferredTask,
 )
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    TaskState,
+    PlacementTaskState,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -84,14 +89,14 @@ def _unsent(observed: ObservedTasks) -> Counter[str]:
     return unsent
 
 
-def _host_state(name: str, observed: ObservedTasks) -> HostState:
+def _host_state(name: str, observed: ObservedTasks) -> PlacementHostState:
     if name in observed.dead:
-        return HostState.DEAD
-    return HostState.DRAIN if name in observed.drained else HostState.ALIVE
+        return PlacementHostState.DEAD
+    return PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
 
 
 def _host(
-    name: str, answer: ClusterSnapshot | None, slots_taken: int, state: HostState
+    name: str, answer: ClusterSnapshot | None, slots_taken: int, state: PlacementHostState
 ) -> PlacementHost:
     if answer is None:
         return PlacementHost(name=name, is_up=False, state=state, room=0)
@@ -163,7 +168,7 @@ def _sent_task(task: TransferredTask) -> PlacementTask:
     )
 
 
-def _may_start(request: AtCluster, answer: ClusterSnapshot | None) -> bool:
+def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> bool:
     if answer is None:
         return False
     besteffort = answer.besteffort_slots if request.is_besteffort else None
@@ -188,12 +193,12 @@ def _task(task: ListedCampaignTask) -> PlacementTask:
     )
 
 
-def _state(task: ListedCampaignTask | TransferredTask) -> TaskState:
+def _state(task: ListedCampaignTask | TransferredTask) -> PlacementTaskState:
     if task.is_moving:
-        return TaskState.MOVING
+        return PlacementTaskState.MOVING
     if task.is_running:
-        return TaskState.RUNNING
-    return TaskState.WAITING if task.is_waiting else TaskState.STAYING
+        return PlacementTaskState.RUNNING
+    return PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
 
 
 def campaign_tasks_by_key(
@@ -210,7 +215,7 @@ def transferred_tasks_by_key(
     return {task.key: task for task in _of_one_sender(transferred)}
 
 
-def recheck_moves(
+def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove],
     now: PlacementSnapshot,
     rules: RebalanceSection,
@@ -222,7 +227,7 @@ def recheck_moves(
     `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
     a failed host overrides the owners' wishes as well.
     """
-    board = ProjectedLoad(now, rules)
+    board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
     came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
@@ -240,18 +245,18 @@ def recheck_moves(
 def _why_not(
     move: PlacementMove,
     task: PlacementTask | None,
-    board: ProjectedLoad,
+    board: ProjectedPlacement,
     came: int,
     *,
     is_urgent: bool,
 ) -> str:
     """Say why a move is invalid, else empty; `came`: slots taken by earlier moves."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
-    if move.kind is not MoveKind.LIVE:
+    if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"
     if task is None or task.live != move.source or job is None:
         return f"the task is no longer at {move.source}"
-    if why := why_task_stays(board, task, is_asked=is_urgent):
+    if why := why_task_is_not_moved(board, task, is_asked=is_urgent):
         return why
     if target is None or not target.is_live or move.target not in (job.hosts or ()):
         return f"{move.target} takes no tasks of this job now"
@@ -262,7 +267,7 @@ def _why_not(
     return ""
 
 
-def drop_all_moves(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
+def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
     """Return all moves as dropped moves with the same reason."""
     return RecheckedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
 

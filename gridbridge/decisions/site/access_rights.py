@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, parse_words, queue_value_by_host
+from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words, queue_value_by_host
 from gridbridge.model.site.setup_findings import (
-    CellSetup,
+    CellQconfSettings,
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
     TransferSetupSituation,
 )
 
 
-def cluster_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the rights of the service account and the transfer host in both cells."""
     request = situation.wanted
     home = _in_cell(request.home, situation.home, situation)
@@ -40,10 +40,10 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
-        return CheckFinding(item=item, state=FindingState.OK, found="yes")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
     return CheckFinding(
         item=item,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found="no: held remote jobs without a transfer can't be deleted",
         right="yes",
         hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
@@ -51,7 +51,7 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _in_cell(
-    cluster: str, cell: CellSetup, situation: TransferSetupSituation
+    cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation
 ) -> tuple[CheckFinding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
     may_operate = account in (*cell.operators, *cell.managers)
@@ -69,12 +69,12 @@ def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> Check
     title = kind if kind == "operator" else f"{kind} host"
     item = f"{cluster}: {title} {name}"
     if holds:
-        return CheckFinding(item=item, state=FindingState.OK, found="yes")
-    admit = SetupEdit(verb=EditVerb.ADMIT, cell=cluster, kind=kind, name=name)
-    dismiss = SetupEdit(verb=EditVerb.DISMISS, cell=cluster, kind=kind, name=name)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
+    admit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cluster, kind=kind, name=name)
+    dismiss = SetupEdit(verb=SetupEditVerb.DISMISS, cell=cluster, kind=kind, name=name)
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found="no",
         right="yes",
         mend=(admit,),
@@ -86,7 +86,7 @@ def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> Check
 USER_LISTS = "user_lists"
 
 
-def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     """Check the userset of remote users, which must exist before its queue."""
     request, listed = (
         situation.wanted,
@@ -99,15 +99,17 @@ def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFindi
     item, right = f"userset {request.people_list}", ",".join(sorted(request.people))
     actual = ",".join(sorted(listed)) or "missing"
     if not missing + surplus:
-        yield CheckFinding(item=item, state=FindingState.OK, found=actual)
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
         return
-    changes = ((EditVerb.ALLOW, missing), (EditVerb.DISALLOW, surplus))
+    changes = ((SetupEditVerb.ALLOW, missing), (SetupEditVerb.DISALLOW, surplus))
     mend = tuple(
         SetupEdit(verb=verb, cell=request.home, name=request.people_list, value=",".join(people))
         for verb, people in changes
         if people
     )
-    yield CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
+    yield CheckFinding(
+        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
+    )
 
 
 def queue_user_list_findings(
@@ -120,13 +122,13 @@ def queue_user_list_findings(
     wrong = [
         where
         for where, names in lists_by_host
-        if (request.people_list in parse_words(names)) != is_wanted
+        if (request.people_list in parse_qconf_words(names)) != is_wanted
     ]
     if not wrong:
-        yield CheckFinding(item=item, state=FindingState.OK, found=value)
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=value)
         return
     edit = SetupEdit(
-        verb=EditVerb.MERGE if is_wanted else EditVerb.DROP,
+        verb=SetupEditVerb.MERGE if is_wanted else SetupEditVerb.DROP,
         cell=request.home,
         kind="queue",
         name=request.queue,
@@ -136,14 +138,14 @@ def queue_user_list_findings(
     right = f"{request.people_list} among them" if is_wanted else f"without {request.people_list}"
     yield CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=value,
         right=right,
         mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong),
     )
 
 
-def remove_unneeded_user_list(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     """Remove a remote cluster's userset with the last queue that uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
@@ -152,6 +154,6 @@ def remove_unneeded_user_list(situation: TransferSetupSituation) -> Iterator[Set
         for queue in other_queues
         for _, names in queue_value_by_host(queue.get(USER_LISTS, ""))
     )
-    is_needed = any(request.people_list in parse_words(names) for names in lists)
+    is_needed = any(request.people_list in parse_qconf_words(names) for names in lists)
     if request.people_list in situation.home.user_lists and not is_needed:
-        yield SetupEdit(verb=EditVerb.DROP_LIST, cell=request.home, name=request.people_list)
+        yield SetupEdit(verb=SetupEditVerb.DROP_LIST, cell=request.home, name=request.people_list)

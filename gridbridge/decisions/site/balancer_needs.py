@@ -9,12 +9,12 @@ from datetime import datetime
 
 from gridbridge.decisions.site.file_findings import (
     account_folder_finding,
-    broken_finding,
+    broken_finding_with_fix,
     describe_owner_and_mode,
     invisible_file_finding,
-    make_private_edit,
-    run_as_account_line,
-    shell_edit,
+    private_to_account_edit,
+    run_as_account_shell_line,
+    shell_line_edit,
     sudoers_file_finding,
     system_account_finding,
     write_root_file_edit,
@@ -24,7 +24,7 @@ from gridbridge.decisions.site.scheduler_configuration import (
     QUEUE_ORDER,
     scheduler_setting_finding,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, BootstrapSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.places import (
     AS_ROOT,
@@ -39,7 +39,12 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import BalancerCellRights, BalancerFacts
-from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
@@ -89,8 +94,10 @@ def running_balancer_findings(
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
-        edit = SetupEdit(verb=EditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
-        yield broken_finding(
+        edit = SetupEdit(
+            verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service
+        )
+        yield broken_finding_with_fix(
             f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit
         )
     if facts.service_may_too:
@@ -98,7 +105,7 @@ def running_balancer_findings(
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
         yield CheckFinding(
             item=item,
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=f"may run {AS_ROOT} as root",
             right=f"{BALANCE_ACCOUNT} alone",
             hint=hint,
@@ -135,7 +142,7 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
         if place_name not in existing[kind]:
             yield CheckFinding(
                 item=f"{cell.name}: {kind} {place_name}",
-                state=FindingState.BROKEN,
+                state=FindingSeverity.BROKEN,
                 found="missing",
                 right=f"one, as {key} names it",
                 hint=f"qconf {makes[kind]} {place_name} makes it;"
@@ -155,20 +162,20 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
         )
         yield CheckFinding(
             item=item,
-            state=FindingState.OK if is_right else FindingState.BROKEN,
+            state=FindingSeverity.OK if is_right else FindingSeverity.BROKEN,
             found=describe_owner_and_mode(path_facts) if path_facts else "missing",
             right="" if is_right else "a program",
             hint="" if is_right else f"write the right one into [provider.{name}]",
         )
 
 
-def other_master_host(facts: BalancerFacts) -> str:
+def qmaster_host_if_other(facts: BalancerFacts) -> str:
     """Return the cell's master host if it is not this host; else an empty string."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
 
 
-def balancer_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
+def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Give the edits that remove the balancer's start and rights.
 
     The manager right is removed on the master host only: the master's balancer uses the same name.
@@ -181,13 +188,13 @@ def balancer_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield _taken_away(path, f"rm -f {path}")
-    if facts.cell and not other_master_host(facts) and BALANCE_ACCOUNT in facts.cell.managers:
+    if facts.cell and not qmaster_host_if_other(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
-        yield SetupEdit(verb=EditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+        yield SetupEdit(verb=SetupEditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
 
 def _taken_away(path: str, line: str) -> SetupEdit:
-    return SetupEdit(verb=EditVerb.SHELL, name=f"file {path}", value=line)
+    return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
 def _cell(cell: BalancerCellRights, host: str) -> Iterator[CheckFinding]:
@@ -200,9 +207,9 @@ def _admitted(
 ) -> CheckFinding:
     item = f"{cell.name}: {role} {name}"
     if any(is_same_host(name, admitted_name) for admitted_name in admitted):
-        return CheckFinding(item=item, state=FindingState.OK, found="admitted")
-    edit = SetupEdit(verb=EditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
-    return broken_finding(item, "not admitted", "admitted", edit)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="admitted")
+    edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
+    return broken_finding_with_fix(item, "not admitted", "admitted", edit)
 
 
 def _in_line(cell: BalancerCellRights) -> CheckFinding:
@@ -210,11 +217,11 @@ def _in_line(cell: BalancerCellRights) -> CheckFinding:
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
     return scheduler_setting_finding(
-        item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False
+        item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False
     )
 
 
-def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFinding]:
+def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
     """Check the private key for logins to new nodes, if [bootstrap] has a key."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
@@ -227,19 +234,19 @@ def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFin
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # its symlinks could lead anywhere
-        yield broken_finding(
+        yield broken_finding_with_fix(
             item,
             "missing",
             right,
-            shell_edit(run_as_account_line(owner, make) if is_within else make_and_give),
+            shell_line_edit(run_as_account_shell_line(owner, make) if is_within else make_and_give),
         )
     elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
-        yield broken_finding(
-            item, describe_owner_and_mode(path_facts), right, make_private_edit(path, owner)
+        yield broken_finding_with_fix(
+            item, describe_owner_and_mode(path_facts), right, private_to_account_edit(path, owner)
         )
     else:
         yield CheckFinding(
-            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
         )
 
 
@@ -247,22 +254,24 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     """Check that systemd or cron starts a balancer round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return CheckFinding(item=item, state=FindingState.OK, found="not needed: systemd runs it")
+        return CheckFinding(
+            item=item, state=FindingSeverity.OK, found="not needed: systemd runs it"
+        )
     mend = write_root_file_edit(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
-        return broken_finding(item, "missing", right, mend)
+        return broken_finding_with_fix(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
-        return broken_finding(item, f"without {BALANCE_PROGRAM}", right, mend)
-    return CheckFinding(item=item, state=FindingState.OK, found="there")
+        return broken_finding_with_fix(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return CheckFinding(item=item, state=FindingSeverity.OK, found="there")
 
 
 def _may(facts: BalancerFacts) -> CheckFinding:
     item = f"account {BALANCE_ACCOUNT}"
     if facts.may_be_root:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"may run {AS_ROOT} as root")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"may run {AS_ROOT} as root")
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"sudo does not let it run {AS_ROOT}",
         right=SUDOERS_LINE,
         hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
@@ -279,13 +288,17 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         actual, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
         return CheckFinding(
-            item=item, state=FindingState.BROKEN, found=actual, right="one each minute", hint=hint
+            item=item,
+            state=FindingSeverity.BROKEN,
+            found=actual,
+            right="one each minute",
+            hint=hint,
         )
     if last.trouble:
         actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
-        return CheckFinding(item=item, state=FindingState.WARNING, found=actual)
+        return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual)
     return CheckFinding(
-        item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
+        item=item, state=FindingSeverity.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
     )
 
 
@@ -294,11 +307,11 @@ def _untold(item: str, balance: BalanceSection) -> CheckFinding:
     if balance.apply:
         return CheckFinding(
             item=item,
-            state=FindingState.WARNING,
+            state=FindingSeverity.WARNING,
             found="no round yet",
             hint=f"wait a minute; its log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"
     return CheckFinding(
-        item=item, state=FindingState.NOTE, found="only says what it would do", hint=hint
+        item=item, state=FindingSeverity.NOTE, found="only says what it would do", hint=hint
     )

@@ -10,27 +10,27 @@ from dataclasses import replace
 from gridbridge.decisions.site.besteffort_queues import (
     HOSTLIST,
     PREEMPT,
-    BestEffortQueues,
-    format_slots_by_host,
+    BestEffortQueueLayout,
+    format_queue_slots_by_host,
+    local_queues_displacing_tasks,
     own_besteffort_queues,
-    queues_displacing_tasks,
     subordinate_lists_by_host,
 )
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
     is_besteffort_queue,
-    parse_pairs,
+    parse_qconf_pairs,
+    parse_qconf_words,
     parse_values_by_host,
-    parse_words,
     queue_value_by_host,
 )
 from gridbridge.model.site.setup_findings import (
-    BestEffortCell,
+    BestEffortCellFacts,
     CheckFinding,
-    ComplexRow,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
+    QconfComplexRow,
     SetupEdit,
+    SetupEditVerb,
 )
 
 SEQ_NO = 900  # lowest seq_no: the queue that is preempted last and filled first
@@ -41,16 +41,16 @@ RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
 SLOTWISE = "slots="  # prefix of a slot-wise subordinate_list
-RESOURCE = ComplexRow(
+RESOURCE = QconfComplexRow(
     name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
 )
 
 
 def besteffort_queue_findings(
-    cluster: str, cell: BestEffortCell, model: str, most: int | None
+    cluster: str, cell: BestEffortCellFacts, model: str, most: int | None
 ) -> tuple[CheckFinding, ...]:
     """Return all findings about best-effort queues, in the order of their edits."""
-    blocks = BestEffortQueues(cell, model, most)
+    blocks = BestEffortQueueLayout(cell, model, most)
     numbers = range(1, blocks.count + 1)
     return (
         _resource(cluster, cell),
@@ -58,45 +58,49 @@ def besteffort_queue_findings(
         *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
         *(
             finding
-            for name in queues_displacing_tasks(cell, model)
+            for name in local_queues_displacing_tasks(cell, model)
             for finding in _subordinates(cluster, cell, blocks, name)
         ),
         *(_slots(cluster, cell, blocks, n) for n in numbers),
-        *shared_consumable_findings(cluster, cell, blocks),
+        *besteffort_consumable_findings(cluster, cell, blocks),
     )
 
 
 def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
     """Return the finding about a cell without best-effort queues."""
     actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=actual)
+    return CheckFinding(
+        item=f"{cluster}: best-effort queues", state=FindingSeverity.OK, found=actual
+    )
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     """Return the finding about a foreign queue with a best-effort queue's name."""
     return CheckFinding(
         item=f"{cluster}: queue {name}",
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
         right="no ordinary queue of this name",
         hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
     )
 
 
-def is_besteffort_set_up(cell: BestEffortCell) -> bool:
+def has_any_besteffort_setup(cell: BestEffortCellFacts) -> bool:
     """Say whether a cell has a best-effort queue or the complex gb_besteffort."""
     return bool(own_besteffort_queues(cell)) or BEST_EFFORT in cell.complexes
 
 
-def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
+def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
     item, row = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
     key = ("type", "relation", "requestable", "consumable")
     if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
-        return CheckFinding(item=item, state=FindingState.OK, found=row.row)
-    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=row.row)
+    edit = SetupEdit(
+        verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row
+    )
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=row.row if row else "missing",
         right=RESOURCE.row,
         mend=(edit,),
@@ -108,11 +112,13 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
-        return CheckFinding(item=item, state=FindingState.OK, found=" ".join(rules[0]))
-    edit = SetupEdit(verb=EditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=" ".join(rules[0]))
+    edit = SetupEdit(
+        verb=SetupEditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE
+    )
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found="counts best-effort tasks as well",
         right=f"first {RULE}",
         mend=(edit,),
@@ -120,7 +126,7 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
 
 
 def _queue(
-    cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
+    cluster: str, cell: BestEffortCellFacts, model: str, blocks: BestEffortQueueLayout, number: int
 ) -> Iterator[CheckFinding]:
     """Check a best-effort queue except its slots; a new queue has 0 slots."""
     name = f"gb-be{number}"
@@ -130,18 +136,22 @@ def _queue(
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(
-            verb=EditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
+            verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
         )
         right_words = f"as {model}, for tasks that make way"
         yield CheckFinding(
-            item=item, state=FindingState.BROKEN, found="missing", right=right_words, mend=(edit,)
+            item=item,
+            state=FindingSeverity.BROKEN,
+            found="missing",
+            right=right_words,
+            mend=(edit,),
         )
         return
     for key, value in right.items():
         yield from _attributes(cluster, name, key, settings.get(key, ""), value)
 
 
-def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
+def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
     """Return a best-effort queue's checked attributes."""
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
@@ -159,16 +169,19 @@ def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
     }
 
 
-def _environments(cell: BestEffortCell, model: str) -> str:
+def _environments(cell: BestEffortCellFacts, model: str) -> str:
     """Return the model queue's pe_list without environments that span hosts."""
     values = parse_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
     return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
 
 
-def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
+def _whole_jobs(cell: BestEffortCellFacts, listed: str) -> str:
     rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
-    return " ".join(name for name in parse_words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
+    return (
+        " ".join(name for name in parse_qconf_words(listed) if rules.get(name) == WHOLE_JOB)
+        or "NONE"
+    )
 
 
 def _attributes(
@@ -184,8 +197,8 @@ def _attributes(
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
         judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
         is_surplus = where not in right_values and name != "complex_values"
-        if is_surplus and judged.state is not FindingState.OK:
-            edits = (replace(edit, verb=EditVerb.PURGE, value="") for edit in judged.mend)
+        if is_surplus and judged.state is not FindingSeverity.OK:
+            edits = (replace(edit, verb=SetupEditVerb.PURGE, value="") for edit in judged.mend)
             judged = replace(judged, mend=tuple(edits))
         yield judged
 
@@ -193,45 +206,45 @@ def _attributes(
 def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> CheckFinding:
     item = f"queue {queue}: {name}"
     if _same(name, actual, right):
-        return CheckFinding(item=item, state=FindingState.OK, found=actual)
-    verb = EditVerb.MERGE if name == "complex_values" else EditVerb.REPLACE
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+    verb = SetupEditVerb.MERGE if name == "complex_values" else SetupEditVerb.REPLACE
     edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
     return CheckFinding(
-        item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(edit,)
+        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,)
     )
 
 
 def _same(name: str, actual: str, right: str) -> bool:
     """Compare two attribute values without regard to case or to the order of a list."""
     if name == "complex_values":
-        as_said = {key: value.upper() for key, value in parse_pairs(right).items()}
+        as_said = {key: value.upper() for key, value in parse_qconf_pairs(right).items()}
         return (
             as_said.items()
-            <= {key: value.upper() for key, value in parse_pairs(actual).items()}.items()
+            <= {key: value.upper() for key, value in parse_qconf_pairs(actual).items()}.items()
         )
     if name in (HOSTLIST, "pe_list", *ACCESS):
-        return sorted(parse_words(actual)) == sorted(parse_words(right))
+        return sorted(parse_qconf_words(actual)) == sorted(parse_qconf_words(right))
     return actual.upper() == right.upper()
 
 
 def _subordinates(
-    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
+    cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
     """Check a local queue's subordinate_list: the default and each override."""
     right = blocks.subordinates(queue)
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
-        item, listed = f"queue {name}: subordinate_list", parse_pairs(actual)
+        item, listed = f"queue {name}: subordinate_list", parse_qconf_pairs(actual)
         if actual.startswith(SLOTWISE):
             yield _slotwise(item, actual)
             continue
         lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
         if not lacking:
-            yield CheckFinding(item=item, state=FindingState.OK, found=actual)
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
             continue
         value = ",".join(f"{key}={n}" for key, n in lacking.items())
         edit = SetupEdit(
-            verb=EditVerb.MERGE,
+            verb=SetupEditVerb.MERGE,
             cell=cluster,
             kind="queue",
             name=name,
@@ -239,7 +252,7 @@ def _subordinates(
             value=value,
         )
         yield CheckFinding(
-            item=item, state=FindingState.BROKEN, found=actual, right=value, mend=(edit,)
+            item=item, state=FindingSeverity.BROKEN, found=actual, right=value, mend=(edit,)
         )
 
 
@@ -247,7 +260,7 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
     """Return the finding about a slot-wise list, which takes no best-effort queue."""
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
         right="queue-wise, such as low.q=1",
         hint="change the subordinate_list by hand, or give another --like",
@@ -255,34 +268,36 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
 
 
 def _slots(
-    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
+    cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int
 ) -> CheckFinding:
     """Check a best-effort queue's slots on each host; slots open the queue."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
         return CheckFinding(
-            item=f"queue {name}: slots", state=FindingState.OK, found=format_slots_by_host(actual)
+            item=f"queue {name}: slots",
+            state=FindingSeverity.OK,
+            found=format_queue_slots_by_host(actual),
         )
     edit = SetupEdit(
-        verb=EditVerb.REPLACE,
+        verb=SetupEditVerb.REPLACE,
         cell=cluster,
         kind="queue",
         name=name,
         attribute="slots",
-        value=format_slots_by_host(right),
+        value=format_queue_slots_by_host(right),
     )
     return CheckFinding(
         item=f"queue {name}: slots",
-        state=FindingState.BROKEN,
-        found=format_slots_by_host(actual),
-        right=format_slots_by_host(right),
+        state=FindingSeverity.BROKEN,
+        found=format_queue_slots_by_host(actual),
+        right=format_queue_slots_by_host(right),
         mend=(edit,),
     )
 
 
-def shared_consumable_findings(
-    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
+def besteffort_consumable_findings(
+    cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout
 ) -> Iterator[CheckFinding]:
     """Warn of consumables that best-effort tasks take away from local jobs.
 
@@ -293,7 +308,7 @@ def shared_consumable_findings(
         if touched:
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
-                state=FindingState.WARNING,
+                state=FindingSeverity.WARNING,
                 found=f"best-effort tasks use it at {_shortened(touched)},"
                 " and no queue exempts the tasks",
                 right="no consumable that every job uses",
@@ -305,7 +320,7 @@ def _shortened(hosts: list[str]) -> str:
     return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
 
 
-def _instead(name: str, cell: BestEffortCell) -> str:
+def _instead(name: str, cell: BestEffortCellFacts) -> str:
     if name == "slots":
         return (
             "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
@@ -319,22 +334,24 @@ def _instead(name: str, cell: BestEffortCell) -> str:
 GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounting
 
 
-def besteffort_removal_edits(cluster: str, cell: BestEffortCell) -> Iterator[SetupEdit]:
+def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterator[SetupEdit]:
     """Give the edits that remove gridbridge's best-effort queues."""
     queues = own_besteffort_queues(cell)
     for name in queues:
-        yield SetupEdit(verb=EditVerb.SUSPEND, cell=cluster, name=name)
+        yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)
     if queues:
-        yield SetupEdit(verb=EditVerb.SHELL, cell=cluster, value=_await_none(queues))
+        yield SetupEdit(verb=SetupEditVerb.SHELL, cell=cluster, value=_await_none(queues))
     yield from _subordination(cluster, cell, queues)
     for name in queues:
-        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=cluster, name=name)
+        yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
     for name, text in cell.quotas.items():
         if RULE_NAME in " ".join(text.split()):
-            yield SetupEdit(verb=EditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME)
+            yield SetupEdit(
+                verb=SetupEditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME
+            )
     other_queues = (queue for name, queue in cell.queues.items() if name not in queues)
     if BEST_EFFORT in cell.complexes and not any(map(is_besteffort_queue, other_queues)):
-        yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
+        yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
 
 
 def _await_none(queues: tuple[str, ...]) -> str:
@@ -343,16 +360,18 @@ def _await_none(queues: tuple[str, ...]) -> str:
 
 
 def _subordination(
-    cluster: str, cell: BestEffortCell, queues: tuple[str, ...]
+    cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]
 ) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
         for where, subordinates in subordinate_lists_by_host(settings).items():
             listed = [
-                f"{name}={n}" for name, n in parse_pairs(subordinates).items() if name in queues
+                f"{name}={n}"
+                for name, n in parse_qconf_pairs(subordinates).items()
+                if name in queues
             ]
             if listed:
                 yield SetupEdit(
-                    verb=EditVerb.DROP,
+                    verb=SetupEditVerb.DROP,
                     cell=cluster,
                     kind="queue",
                     name=f"{queue}@{where}" if where else queue,

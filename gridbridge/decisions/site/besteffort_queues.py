@@ -14,10 +14,10 @@ from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
+    parse_qconf_words,
     parse_values_by_host,
-    parse_words,
 )
-from gridbridge.model.site.setup_findings import BestEffortCell
+from gridbridge.model.site.setup_findings import BestEffortCellFacts
 
 MOST = 8  # default number of best-effort queues: each queue costs scheduler time
 NAME = re.compile(r"gb-be([1-9][0-9]*)")
@@ -25,7 +25,7 @@ PREEMPT = f"{METHODS}/preempt"
 HOSTLIST = "hostlist"
 
 
-def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
+def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return a cell's queues except transfer queues and best-effort queues."""
     return tuple(
         name
@@ -34,7 +34,7 @@ def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
     )
 
 
-def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
+def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
     """Say whether a queue is gridbridge's best-effort queue, by name and trait.
 
     A queue that lost gb_besteffort takes any user's jobs and kills them. This queue is repaired or
@@ -45,7 +45,7 @@ def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
     return bool(NAME.fullmatch(name)) and (does or is_besteffort_queue(queue))
 
 
-def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
+def queues_only_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return queues that have only the name of a best-effort queue."""
     return tuple(
         name
@@ -54,34 +54,37 @@ def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
     )
 
 
-def own_besteffort_queues(cell: BestEffortCell) -> tuple[str, ...]:
+def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
     """Return the existing best-effort queues of a cell, sorted by number."""
     names = (name for name in cell.queues if is_own_besteffort_queue(cell, name))
     return tuple(sorted(names, key=lambda name: int(name.removeprefix("gb-be"))))
 
 
-def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
+def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
     """Return the local queue whose hosts and access lists are copied, or empty.
 
     Order: the queue `like`, the model of existing best-effort queues, the queue with most slots.
     """
-    local = local_queue_names(cell)
+    local = non_gridbridge_queue_names(cell)
     if like:
         return like if like in local else ""
     hosts = [
-        parse_words(cell.queues[name].get(HOSTLIST, "")) for name in own_besteffort_queues(cell)[:1]
+        parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))
+        for name in own_besteffort_queues(cell)[:1]
     ]
-    same = [name for name in local if [parse_words(cell.queues[name].get(HOSTLIST, ""))] == hosts]
+    same = [
+        name for name in local if [parse_qconf_words(cell.queues[name].get(HOSTLIST, ""))] == hosts
+    ]
     by_size = sorted(
         same or local, key=lambda name: (-sum(cell.slots.get(name, {}).values()), name)
     )
     return next(iter(by_size), "")
 
 
-class BestEffortQueues:
+class BestEffortQueueLayout:
     """The best-effort queues of a cell: slots by host, thresholds of preemption."""
 
-    def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:
+    def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
         self._shared = _shared(cell, frozenset(self.slots))
         largest = max(self.slots.values(), default=0)
@@ -107,17 +110,17 @@ class BestEffortQueues:
         return dict(zip(self.names(), used, strict=True))
 
 
-def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]:
+def local_queues_displacing_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
     """Return local queues on the model queue's hosts: their jobs preempt tasks."""
     hosts = cell.slots.get(model, {}).keys()
     return tuple(
-        name for name in local_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
+        name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
     )
 
 
-def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
+def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
     """Return local queues that are not the only local queue on one of `hosts`."""
-    local = local_queue_names(cell)
+    local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(
         name
@@ -126,7 +129,7 @@ def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
     )
 
 
-def format_slots_by_host(slots: Mapping[str, int]) -> str:
+def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
     """Return slots in queue_conf(5) format: the most common number, then exceptions."""
     usual = max(
         Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)

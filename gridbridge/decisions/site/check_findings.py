@@ -11,12 +11,17 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import (
     ClusterFacts,
     PollerFacts,
-    SshKeyFacts,
+    SshKeyLoginFacts,
     StageDirFacts,
     TransferHostFacts,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
-from gridbridge.model.states import QueueFact, QueueState
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
+from gridbridge.model.states import QueueInstanceState, QueueInstanceStateFact
 from gridbridge.model.status_report import with_noun
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
@@ -26,7 +31,13 @@ MAX_WORDS = 160  # characters of a log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
-NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREACHABLE))
+NEEDS_SOMEBODY = frozenset(
+    (
+        QueueInstanceStateFact.ERROR,
+        QueueInstanceStateFact.DISABLED,
+        QueueInstanceStateFact.UNREACHABLE,
+    )
+)
 
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
@@ -51,34 +62,34 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
 
 def no_account_finding(item: str) -> CheckFinding:
     """Return the finding about a cluster at which the calling user has no account."""
-    return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN)
+    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=UNSEEN)
 
 
-def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingState:
+def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
     """Return the worst state of findings: BROKEN, WARNING or OK; NOTE counts as OK."""
-    for state in (FindingState.BROKEN, FindingState.WARNING):
+    for state in (FindingSeverity.BROKEN, FindingSeverity.WARNING):
         if any(finding.state == state for finding in findings):
             return state
-    return FindingState.OK
+    return FindingSeverity.OK
 
 
-def missing_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
+def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
     """Report a site whose gridbridge.toml has no transfer queue to check."""
     if policy.queues:
         return
     if why := policy.why_no_queues:
         yield CheckFinding(
-            item=f"file {CONFIG}: transfer queues", state=FindingState.OK, found=f"none: {why}"
+            item=f"file {CONFIG}: transfer queues", state=FindingSeverity.OK, found=f"none: {why}"
         )
         return
     remotes = [name for name in policy.clusters if name != policy.site.cluster]
     right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
     yield CheckFinding(
         item=f"file {CONFIG}: transfer queues",
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"no {NEEDED_SECTION}",
         right="one at least",
-        mend=(SetupEdit(verb=EditVerb.SHELL, value=right),) if remotes else (),
+        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=right),) if remotes else (),
         hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
     )
 
@@ -90,7 +101,7 @@ def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
         return _stopped(f"not running{words}", right, policy)
     if poller.age_s is not None and -1 <= poller.age_s <= policy.poller.stale_s:
         return CheckFinding(
-            item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
+            item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago"
         )
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
@@ -106,9 +117,9 @@ def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckF
     become = f"setpriv --reuid {account} --regid {account} --init-groups"
     start = f"setsid --fork {become} {program}"
     line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
-    edit = SetupEdit(verb=EditVerb.SHELL, value=line)
+    edit = SetupEdit(verb=SetupEditVerb.SHELL, value=line)
     return CheckFinding(
-        item="poller", state=FindingState.BROKEN, found=actual, right=right, mend=(edit,)
+        item="poller", state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,)
     )
 
 
@@ -134,18 +145,20 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     """Check that a qmaster answers this host; qconf needs an admin host."""
     item = f"{name}: qmaster"
     if not cell.trouble:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"answers from {cell.master}")
+        return CheckFinding(
+            item=item, state=FindingSeverity.OK, found=f"answers from {cell.master}"
+        )
     is_refused = DENIED in cell.trouble
     if is_refused:
-        edit = SetupEdit(verb=EditVerb.ADMIT, cell=name, kind="admin", name=host)
+        edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=name, kind="admin", name=host)
         item = f"{name}: admin host {host}"
     elif cell.other_port:
         return _wrong_port(name, cell)
     else:
-        edit = SetupEdit(verb=EditVerb.SHELL, cell=name, value="sge_qmaster")
+        edit = SetupEdit(verb=SetupEditVerb.SHELL, cell=name, value="sge_qmaster")
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=cell.trouble,
         right="an answer",
         mend=(edit,) if cell.master else (),
@@ -166,7 +179,7 @@ def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
     """Return the finding about a qmaster that answers on an unconfigured port."""
     return CheckFinding(
         item=f"{name}: qmaster",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
         right=f"qmaster_port = {cell.other_port}, if that is the cell's",
         hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
@@ -178,22 +191,22 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: OAR server"
     if not cell.trouble:
         actual = f"answers on {cell.master}, {with_noun(cell.slots or 0, 'slot')}"
-        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
     return CheckFinding(
-        item=item, state=FindingState.BROKEN, found=cell.trouble, right="an answer", hint=hint
+        item=item, state=FindingSeverity.BROKEN, found=cell.trouble, right="an answer", hint=hint
     )
 
 
 def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED_OAR.match(cell.version):
-        return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=cell.version)
     hint = "OAR 3 prints other JSON; tested on 2.5.9 only"
     actual = cell.version or "unknown"
     return CheckFinding(
-        item=item, state=FindingState.WARNING, found=actual, right="OAR 2.5.x", hint=hint
+        item=item, state=FindingSeverity.WARNING, found=actual, right="OAR 2.5.x", hint=hint
     )
 
 
@@ -206,10 +219,10 @@ def _hint(name: str, cell: ClusterFacts) -> str:
 def _version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED.match(cell.version):
-        return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=cell.version)
     return CheckFinding(
         item=item,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=cell.version or "unknown",
         right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
         hint="jobs with -S other than sh can't be suspended or deleted there; tested on 8.1.9",
@@ -221,32 +234,32 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
     if cell.ahead_s is None:
         return CheckFinding(
             item=item,
-            state=FindingState.WARNING,
+            state=FindingSeverity.WARNING,
             found="qping does not tell it",
             right=f"within {MAX_SKEW_S:g} s",
             hint=f"compare `date` here and on {cell.master}",
         )
     actual = f"{cell.ahead_s:+.0f} s"
     if abs(cell.ahead_s) <= MAX_SKEW_S:
-        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     return CheckFinding(
         item=item,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"{actual} from this host's",
         right=f"within {MAX_SKEW_S:g} s",
-        mend=(SetupEdit(verb=EditVerb.SHELL, value="chronyc makestep"),),
+        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value="chronyc makestep"),),
         where=cell.master,
     )
 
 
-def _key(key: SshKeyFacts) -> CheckFinding:
+def _key(key: SshKeyLoginFacts) -> CheckFinding:
     """Check a user's ssh key for a cluster; without a key, jobs wait or return."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
-        return CheckFinding(item=item, state=FindingState.OK, found=right)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=right)
     hint = f"until then jobs of {key.person} that are sent there wait, or come home when refused"
     return CheckFinding(
-        item=item, state=FindingState.WARNING, found=key.trouble, right=right, hint=hint
+        item=item, state=FindingSeverity.WARNING, found=key.trouble, right=right, hint=hint
     )
 
 
@@ -254,10 +267,10 @@ def _rsync(name: str, host: str) -> CheckFinding:
     """Check for rsync, which carries staged files (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not host:
-        return CheckFinding(item=item, state=FindingState.OK, found="here and there")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="here and there")
     return CheckFinding(
         item=item,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"missing on {host}",
         right="here and there",
         hint=f"apt-get install rsync on {host}; until then jobs with stage_in or stage_out wait",
@@ -268,39 +281,39 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     """Check a cluster's stage_dir, which holds the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
-        return CheckFinding(item=item, state=FindingState.OK, found=stage.place)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=stage.place)
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=stage.wrong,
         right="a sticky folder, or one where nobody else writes",
-        mend=(SetupEdit(verb=EditVerb.SHELL, value=stage.mend),),
+        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=stage.mend),),
         where=stage.host,
         hint="until then jobs with staged files for this cluster wait",
     )
 
 
-def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[CheckFinding]:
+def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
     """Check a queue instance's state; error and disabled need an administrator."""
     item, home = f"queue {queue}: state", policy.site.cluster
-    if QueueFact.ERROR in state.facts:
-        clear = SetupEdit(verb=EditVerb.CLEAR, cell=home, name=queue)
-        yield _closed(item, FindingState.BROKEN, "in error state (E)", clear)
-    if QueueFact.DISABLED in state.facts:
-        enable = SetupEdit(verb=EditVerb.ENABLE, cell=home, name=queue)
-        yield _closed(item, FindingState.WARNING, "disabled by hand (d)", enable)
-    if QueueFact.UNREACHABLE in state.facts:
+    if QueueInstanceStateFact.ERROR in state.facts:
+        clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)
+        yield _closed(item, FindingSeverity.BROKEN, "in error state (E)", clear)
+    if QueueInstanceStateFact.DISABLED in state.facts:
+        enable = SetupEdit(verb=SetupEditVerb.ENABLE, cell=home, name=queue)
+        yield _closed(item, FindingSeverity.WARNING, "disabled by hand (d)", enable)
+    if QueueInstanceStateFact.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
         yield CheckFinding(
-            item=item, state=FindingState.BROKEN, found="its execd is silent (u)", hint=hint
+            item=item, state=FindingSeverity.BROKEN, found="its execd is silent (u)", hint=hint
         )
     if not state.facts & NEEDS_SOMEBODY:
-        is_loaded = QueueFact.LOADED in state.facts
+        is_loaded = QueueInstanceStateFact.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
-        yield CheckFinding(item=item, state=FindingState.OK, found=actual)
+        yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
 
 
-def _closed(item: str, state: FindingState, actual: str, mend: SetupEdit) -> CheckFinding:
+def _closed(item: str, state: FindingSeverity, actual: str, mend: SetupEdit) -> CheckFinding:
     return CheckFinding(item=item, state=state, found=actual, right="open", mend=(mend,))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 
 MIN_FREE_BYTES = 1 << 20  # 256 messages of the largest size
 MIN_FREE_FILES = 256
@@ -41,10 +41,10 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove what fills its filesystem; {until}"
             yield CheckFinding(
-                item=item, state=FindingState.BROKEN, found=lacking, right=right, hint=hint
+                item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint
             )
         else:
-            yield CheckFinding(item=item, state=FindingState.OK, found=_shown(room))
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(room))
         if room.folders:
             yield _strange(folder, room.folders)
 
@@ -56,7 +56,7 @@ def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     item, right = f"folders in {folder}", "messages alone"
     hint = "only root can remove these folders; the service lists the folders in each round"
     return CheckFinding(
-        item=item, state=FindingState.WARNING, found=ranking, right=right, hint=hint
+        item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint
     )
 
 

@@ -9,7 +9,12 @@ from gridbridge.decisions.site import outdated_services
 from gridbridge.model.places import METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
-from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
 from gridbridge.model.status_report import with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
@@ -32,7 +37,7 @@ def embedded_site_findings(
 def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
         return CheckFinding(
-            item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
+            item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago"
         )
     actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
     return _broken("poller", actual, f"values no older than {stale_s:g} s", START)
@@ -42,7 +47,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an embedded cluster answers; the edit creates the cluster."""
     if not cell.trouble:
         actual = f"answers, {with_noun(cell.slots or 0, 'slot')} of its own"
-        return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)
+        return CheckFinding(item=f"{name}: cluster", state=FindingSeverity.OK, found=actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
@@ -51,7 +56,7 @@ def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
     actual = with_noun(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == section.slots:
-        return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=actual)
+        return CheckFinding(item=f"queue {name}", state=FindingSeverity.OK, found=actual)
     options = f"--slots={section.slots} --remote={section.cluster}"
     options += f" --pending-limit={section.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
@@ -59,5 +64,7 @@ def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
 
 
 def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:
-    mend = (SetupEdit(verb=EditVerb.SHELL, value=line),)
-    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
+    mend = (SetupEdit(verb=SetupEditVerb.SHELL, value=line),)
+    return CheckFinding(
+        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
+    )

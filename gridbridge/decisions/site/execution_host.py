@@ -10,14 +10,14 @@ from itertools import chain
 from itertools import count as counting
 
 from gridbridge.model.places import METHODS
-from gridbridge.model.qconf_attributes import parse_pairs, parse_words
+from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_words
 from gridbridge.model.site.host_facts import PollerFacts
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     RunningExecd,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
     TransferSetupSituation,
 )
@@ -30,7 +30,7 @@ FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
 
-def execution_host_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def transfer_host_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the transfer host's group ids, load report time and load sensor."""
     if situation.wanted.host not in situation.home.exec_hosts:
         return (_no_execd(situation),)
@@ -40,7 +40,7 @@ def execution_host_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
     return CheckFinding(
         item=f"host {situation.wanted.host}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"no execution host of {situation.wanted.home}",
         right="an execution host",
         hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
@@ -51,11 +51,11 @@ def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     present = [
         sensor
         for sensor in situation.home.effective("load_sensor").split(",")
-        if parse_words(sensor)
+        if parse_qconf_words(sensor)
     ]
     item = "load sensor"
     if SENSOR in present:
-        return CheckFinding(item=item, state=FindingState.OK, found=",".join(present))
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
     right = ",".join([*present, SENSOR])
     return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
@@ -65,14 +65,14 @@ def _setting(
 ) -> CheckFinding:
     request = situation.wanted
     edit = SetupEdit(
-        verb=EditVerb.SET_HOST,
+        verb=SetupEditVerb.SET_HOST,
         cell=request.home,
         name=request.host,
         attribute=attribute,
         value=right,
     )
     former = (situation.home.host or {}).get(attribute)
-    verb = EditVerb.DROP_HOST if former is None else EditVerb.SET_HOST
+    verb = SetupEditVerb.DROP_HOST if former is None else SetupEditVerb.SET_HOST
     undo = SetupEdit(
         verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or ""
     )
@@ -81,7 +81,7 @@ def _setting(
     )
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{attribute} {actual}",
         right=f"{attribute} {right}",
         mend=(edit, *restart),
@@ -92,7 +92,7 @@ def _setting(
 def _report_time(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("load_report_time"), "load report time"
     if _seconds(actual) <= REPORT_S:
-        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     return _setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
@@ -107,7 +107,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(actual) - situation.gids)
     if free >= slots + SPARE_GROUPS:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"{actual}, {free} free")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {with_noun(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
@@ -133,7 +133,7 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
     return f"{free[0]}-{free[-1]}"
 
 
-def load_value_findings(
+def sensor_load_value_findings(
     situation: TransferSetupSituation, poller: PollerFacts
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster.
@@ -144,10 +144,14 @@ def load_value_findings(
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
-    values = parse_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
+    values = parse_qconf_pairs(
+        situation.home.exec_hosts[situation.wanted.host].get("load_values", "")
+    )
     name = f"{situation.wanted.prefix}_up"
     if name in values:
-        return (CheckFinding(item=VALUES, state=FindingState.OK, found=f"{name}={values[name]}"),)
+        return (
+            CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),
+        )
     return (_unreported(situation, poller, name),)
 
 
@@ -156,16 +160,16 @@ def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: s
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"
-        return CheckFinding(item=VALUES, state=FindingState.WARNING, found=actual, right=right)
+        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
         return CheckFinding(
-            item=VALUES, state=FindingState.WARNING, found=f"none yet: {late}", right=right
+            item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right
         )
     mend = (restart_execd_edit(situation),) if situation.execd else ()
     return CheckFinding(
         item=VALUES,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{situation.wanted.host} reports no {value}: the queue is closed",
         right="reported; execd has to be started after its first load_sensor was set",
         mend=mend,
@@ -191,7 +195,7 @@ def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
     assert situation.execd
     return SetupEdit(
-        verb=EditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
+        verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
     )
 
 

@@ -10,10 +10,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
-    runs_own_starter,
+    SetupEditVerb,
+    queue_runs_gridbridge_starter,
 )
 
 OFFERS = "offers remote=TRUE"
@@ -24,10 +24,11 @@ def unconfigured_queue_findings(
 ) -> Iterator[CheckFinding]:
     """Report transfer queues of the home cluster missing in gridbridge.toml."""
     for name, queue in queues.items():
-        is_ours = runs_own_starter(queue) or is_transfer_queue(queue)
+        is_ours = queue_runs_gridbridge_starter(queue) or is_transfer_queue(queue)
         if is_ours and name not in policy.queues:
             yield _nameless(
-                name, "runs gridbridge's starter" if runs_own_starter(queue) else OFFERS
+                name,
+                "runs gridbridge's starter" if queue_runs_gridbridge_starter(queue) else OFFERS,
             )
 
 
@@ -37,7 +38,7 @@ def _nameless(queue: str, trait: str) -> CheckFinding:
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
     return CheckFinding(
         item=f"queue {queue}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{trait} and has no {section}: its jobs wait or fail",
         right=f"a {section} in {CONFIG}, or no such queue",
         hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes"
@@ -62,23 +63,23 @@ def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str
     return queues_by_folder
 
 
-def tmpdir_findings(
+def writable_tmpdir_findings(
     cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
 ) -> Iterator[CheckFinding]:
     """Check each tmpdir; users other than root may write to folders in `written`."""
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
-            yield CheckFinding(item=item, state=FindingState.OK, found="only root writes there")
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found="only root writes there")
             continue
         more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
         yield CheckFinding(
             item=item,
-            state=FindingState.NOTE,
+            state=FindingSeverity.NOTE,
             found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             right="a folder in which only root can write",
             mend=(
-                SetupEdit(verb=EditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
+                SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
                 *(_move(cell, name) for name in names),
             ),
             hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
@@ -87,7 +88,7 @@ def tmpdir_findings(
 
 def _move(cell: str, queue: str) -> SetupEdit:
     return SetupEdit(
-        verb=EditVerb.REPLACE,
+        verb=SetupEditVerb.REPLACE,
         cell=cell,
         kind="queue",
         name=queue,

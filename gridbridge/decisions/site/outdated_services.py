@@ -7,23 +7,28 @@ from typing import TypeAlias
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import PollerFacts
-from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
 AWAIT_RELOAD_EDIT = SetupEdit(
-    verb=EditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait"
+    verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait"
 )
 NEW_IN_FORCE = "the new one"
 
 
-def is_new_file_refused(poller: PollerFacts) -> bool:
+def is_new_configuration_refused(poller: PollerFacts) -> bool:
     """Say whether the running service rejects the valid gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and bool(configuration.refused)
 
 
-def is_reload_awaited(poller: PollerFacts) -> bool:
+def is_config_reload_awaited(poller: PollerFacts) -> bool:
     """Say whether the running service has not yet read the gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and not configuration.refused
@@ -34,7 +39,7 @@ def stale_configuration_reason(poller: PollerFacts) -> str:
     wrong = (
         finding
         for finding in stale_configuration_findings(poller)
-        if finding.state != FindingState.OK
+        if finding.state != FindingSeverity.OK
     )
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
@@ -50,12 +55,12 @@ def stale_configuration_findings(
     if configuration is None:
         return
     if configuration.is_same:
-        yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingState.OK, found="in force")
+        yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingSeverity.OK, found="in force")
     elif not is_right:
         hint = "the service keeps the older file until the new file is valid"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,
-            state=FindingState.WARNING,
+            state=FindingSeverity.WARNING,
             found=OLDER_IN_FORCE,
             right=NEW_IN_FORCE,
             hint=hint,
@@ -65,7 +70,7 @@ def stale_configuration_findings(
         actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=actual,
             right=NEW_IN_FORCE,
             hint=hint,
@@ -76,10 +81,10 @@ def stale_configuration_findings(
 
 def _late(pid: int) -> CheckFinding:
     """Return the finding whose edit makes the service read gridbridge.toml now."""
-    edit = SetupEdit(verb=EditVerb.SHELL, value=f"kill -HUP {pid}")
+    edit = SetupEdit(verb=SetupEditVerb.SHELL, value=f"kill -HUP {pid}")
     return CheckFinding(
         item=CONFIGURATION_ITEM,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=OLDER_IN_FORCE,
         right=NEW_IN_FORCE,
         mend=(edit,) if pid else (),
@@ -94,14 +99,16 @@ UNKNOWN = "an unknown version"  # the program could not record its version, e.g.
 
 
 @dataclass(frozen=True, slots=True)
-class RunningProgram:
+class RunningProgramVersion:
     """A running program's version (empty: unknown) and process id (0: unknown)."""
 
     version: str
     pid: int
 
 
-def program_version_finding(running: Mapping[str, RunningProgram], installed: str) -> CheckFinding:
+def program_version_finding(
+    running: Mapping[str, RunningProgramVersion], installed: str
+) -> CheckFinding:
     """Report the programs that run another version than the installed version."""
     outdated = {
         program: process
@@ -109,13 +116,13 @@ def program_version_finding(running: Mapping[str, RunningProgram], installed: st
         if not _is_same(process.version, installed)
     }
     if not outdated:
-        return CheckFinding(item=VERSION_ITEM, state=FindingState.OK, found=installed)
+        return CheckFinding(item=VERSION_ITEM, state=FindingSeverity.OK, found=installed)
     differing = (
         f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items()
     )
     return CheckFinding(
         item=VERSION_ITEM,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=", ".join(differing),
         right=installed,
         hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
@@ -131,7 +138,7 @@ def _is_same(running: str, installed: str) -> bool:
     return version == right and (commit == commit_there or not (commit and commit_there))
 
 
-def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
+def _without_systemd(outdated: Mapping[str, RunningProgramVersion]) -> str:
     """Return the hint how to stop outdated programs without systemd."""
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     ended = f"`kill {pids}`" if pids else "end each"
@@ -145,7 +152,7 @@ NEEDS_NEW_SERVICE = "only a new service takes that: end the poller when nothing 
 AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
 
 
-def find_unchangeable_settings(
+def find_unreloadable_changes(
     before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
     """Return the configuration changes that a running service can't apply.

@@ -11,66 +11,70 @@ from types import MappingProxyType
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_transfer_queue,
-    parse_pairs,
+    parse_qconf_pairs,
     parse_values_by_host,
     queue_pairs_by_host,
 )
-from gridbridge.model.request import is_home_place
+from gridbridge.model.request import is_home_only_resource
 from gridbridge.model.site.setup_findings import (
-    CellSetup,
+    CellQconfSettings,
     CheckFinding,
-    ComplexRow,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
+    QconfComplexRow,
     SetupEdit,
-    TransferQueueSetup,
+    SetupEditVerb,
     TransferSetupSituation,
+    WantedTransferQueue,
 )
 
 REMOTE = "remote"
 BOTH = ("YES", "FORCED")  # FORCED is a site's choice: only jobs that request remote leave
 
 
-def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
+def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComplexRow, ...]:
     """Return the complexes of a transfer queue: `remote` and three load values."""
     prefix = request.prefix
     return (
-        ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
-        ComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
-        ComplexRow(
+        QconfComplexRow(
+            name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"
+        ),
+        QconfComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
+        QconfComplexRow(
             name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="
         ),
-        ComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+        QconfComplexRow(
+            name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="
+        ),
     )
 
 
-def complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def complex_definition_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the complexes: a wrong relation closes a transfer queue for ever."""
-    rows = wanted_complexes(situation.wanted)
+    rows = complexes_of_transfer_queue(situation.wanted)
     return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
 
 
-def _complex(right: ComplexRow, cell: CellSetup, cluster: str) -> CheckFinding:
+def _complex(right: QconfComplexRow, cell: CellQconfSettings, cluster: str) -> CheckFinding:
     item, actual = f"complex {right.name}", cell.complexes.get(right.name)
     if actual and _fits(actual, right):
-        return CheckFinding(item=item, state=FindingState.OK, found=actual.row)
-    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual.row)
+    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=actual.row if actual else "missing",
         right=right.row,
         mend=(edit,),
     )
 
 
-def _fits(actual: ComplexRow, right: ComplexRow) -> bool:
+def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
     same = (actual.type, actual.relation, actual.consumable) == (right.type, right.relation, "NO")
     return same and actual.requestable in may_ask
 
 
-def remote_complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def remote_resource_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
@@ -86,14 +90,14 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
     if not lacking:
         return CheckFinding(
             item=f"queue {name}",
-            state=FindingState.OK,
+            state=FindingSeverity.OK,
             found=f"remote={values_by_host[0][1][REMOTE]}",
         )
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
     return CheckFinding(
         item=f"queue {name}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"no value of remote{on}: `-l remote=false` would wait for ever",
         right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
         mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
@@ -102,7 +106,7 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
 
 def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
     return SetupEdit(
-        verb=EditVerb.MERGE,
+        verb=SetupEditVerb.MERGE,
         cell=situation.wanted.home,
         kind="queue",
         name=queue,
@@ -113,11 +117,11 @@ def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
 
 def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
-        remote = parse_pairs(values.get("complex_values", "")).get(REMOTE)
+        remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
         if remote is None:
             continue
         edit = SetupEdit(
-            verb=EditVerb.DROP,
+            verb=SetupEditVerb.DROP,
             cell=situation.wanted.home,
             kind="exechost",
             name=host,
@@ -126,7 +130,7 @@ def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]
         )
         yield CheckFinding(
             item=f"host {host}",
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=f"remote={remote}, which holds for its queues too",
             right="remote on queues alone",
             mend=(edit,),
@@ -139,33 +143,38 @@ MOST: Mapping[str, str] = MappingProxyType(
 )
 
 
-def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
+def new_queue_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
     """Return complex_values of a new transfer queue for the mapping's resources."""
     rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
 
-def mapped_resource_findings(
+def mapped_resource_value_findings(
     situation: TransferSetupSituation, queue: QconfSettings
 ) -> Iterator[CheckFinding]:
     """Check that the mapping's resources have values on the queue or its host."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
-    for name, value in parse_pairs(_values_on_host(situation, queue)).items():
+    for name, value in parse_qconf_pairs(_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
             item = f"queue {situation.wanted.queue}: resource {name}"
-            yield CheckFinding(item=item, state=FindingState.OK, found=f"{name}={value}")
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found=f"{name}={value}")
 
 
-def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[ComplexRow]:
+def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
     """Give the mapping's requestable resources that have no value."""
-    present = {*queue, *parse_pairs(_values_on_host(situation, queue))}
+    present = {*queue, *parse_qconf_pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
-        present |= parse_pairs(host.get("complex_values", "")).keys()
-        present |= parse_pairs(host.get("load_values", "")).keys()
+        present |= parse_qconf_pairs(host.get("complex_values", "")).keys()
+        present |= parse_qconf_pairs(host.get("load_values", "")).keys()
     for name in situation.wanted.resources:
         row = situation.home.complexes.get(name)
-        if row and row.requestable == ASKABLE and name not in present and not is_home_place(name):
+        if (
+            row
+            and row.requestable == ASKABLE
+            and name not in present
+            and not is_home_only_resource(name)
+        ):
             yield row
 
 
@@ -176,7 +185,7 @@ def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> 
     return values.on(situation.wanted.host, groups)
 
 
-def _most(row: ComplexRow) -> str:
+def _most(row: QconfComplexRow) -> str:
     """Return a complex's value that satisfies every request; empty if no value does."""
     if row.type == "BOOL":
         return "TRUE"
@@ -186,13 +195,13 @@ def _most(row: ComplexRow) -> str:
 
 
 def _missing(
-    row: ComplexRow, situation: TransferSetupSituation, queue: QconfSettings
+    row: QconfComplexRow, situation: TransferSetupSituation, queue: QconfSettings
 ) -> CheckFinding:
     request, value = situation.wanted, _most(row)
     own = [where for where, _ in parse_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
     edit = SetupEdit(
-        verb=EditVerb.MERGE,
+        verb=SetupEditVerb.MERGE,
         cell=request.home,
         kind="queue",
         name=name,
@@ -201,7 +210,7 @@ def _missing(
     )
     return CheckFinding(
         item=f"queue {request.queue}: resource {row.name}",
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"no value: a job that asks for {row.name} is never sent to {request.remote}",
         right=f"{row.name}={value}" if value else "the values that jobs may ask for",
         mend=(edit,) if value else (),

@@ -8,10 +8,10 @@ from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
-    TransferQueueSetup,
+    SetupEditVerb,
+    WantedTransferQueue,
 )
 from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -21,7 +21,9 @@ EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
-def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple[CheckFinding, ...]:
+def queue_section_findings(
+    policy: Policy, request: WantedTransferQueue
+) -> tuple[CheckFinding, ...]:
     """Check the values of a transfer queue's section; other keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
@@ -34,11 +36,11 @@ def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple
     )
     item = f"file {CONFIG}: [queue.{request.queue}]"
     if section == right:
-        return (CheckFinding(item=item, state=FindingState.OK, found=_shown(right)),)
+        return (CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(right)),)
     return (
         CheckFinding(
             item=item,
-            state=FindingState.BROKEN,
+            state=FindingSeverity.BROKEN,
             found=_shown(section) if section else "missing",
             right=_shown(right),
             mend=(_edit("put", request.queue, *_changes(section or unset, right)),),
@@ -46,29 +48,29 @@ def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple
     )
 
 
-def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
+def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     """Check that spool_files_per_uid lets one user fill all transfer slots."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
-        return CheckFinding(item=item, state=FindingState.OK, found=limit_text)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=limit_text)
     return CheckFinding(
         item=item,
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=f"{limit_text}, too few for {slots} transfer slots of one user",
         right=f"{needed} at least",
         hint=f"set it in [poller], {FEWER}",
     )
 
 
-def total_transfer_slots(policy: Policy, request: TransferQueueSetup | None = None) -> int:
+def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = None) -> int:
     """Return the slots of all transfer queues, including the requested queue."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
 def queue_section_removal_edits(
-    policy: Policy, request: TransferQueueSetup
+    policy: Policy, request: WantedTransferQueue
 ) -> tuple[SetupEdit, ...]:
     """Return the edit that removes a transfer queue's section from gridbridge.toml."""
     return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
@@ -90,5 +92,5 @@ def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     """Return the edit that changes gridbridge.toml and keeps the file's comments."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
     return SetupEdit(
-        verb=EditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))
+        verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))
     )

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from gridbridge.model.rebalance.published_rounds import (
     LONGEST_ROUND,
     WORDS,
-    RebalanceRound,
-    ShownRebalanceRound,
+    PublishedRebalanceRound,
+    RebalanceRoundKind,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.model.status_report import with_noun
 
 LATE_ROUND_HINT = (
@@ -21,14 +21,14 @@ RESUME_COMMAND = "gridbridge rebalance quiesce --off"
 
 
 def rebalance_round_findings(
-    rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
 ) -> Iterator[CheckFinding]:
     """Check the last rebalancing round of each kind that ever began."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
         yield CheckFinding(
             item=f"rebalancing: {kind.value}",
-            state=FindingState.WARNING if hangs else FindingState.OK,
+            state=FindingSeverity.WARNING if hangs else FindingSeverity.OK,
             found=_last_round(last, at),
             right=f"a round that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
             hint=LATE_ROUND_HINT if hangs else "",
@@ -39,7 +39,7 @@ def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
     """Return the finding that rebalancing is paused, with the resuming command."""
     return CheckFinding(
         item="rebalancing: quiesce",
-        state=FindingState.NOTE,
+        state=FindingSeverity.NOTE,
         found=f"moves are paused since {_age(at - since)} ago",
         right="moves resumed",
         hint=f"to resume: {RESUME_COMMAND}",
@@ -51,13 +51,15 @@ def paused_moves_sentence(since: datetime, at: datetime) -> str:
     return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
-def is_rebalance_round_late(kind: RebalanceRound, last: ShownRebalanceRound, at: datetime) -> bool:
+def is_rebalance_round_late(
+    kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime
+) -> bool:
     """Say whether a rebalancing round exceeds the longest time of its kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 
 def late_rebalance_sentences(
-    rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
 ) -> tuple[str, ...]:
     """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
@@ -67,7 +69,7 @@ def late_rebalance_sentences(
     )
 
 
-def _last_round(last: ShownRebalanceRound, at: datetime) -> str:
+def _last_round(last: PublishedRebalanceRound, at: datetime) -> str:
     if last.is_open:
         return f"no round ended since one began {_age(at - last.began_at)} ago"
     return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
@@ -88,7 +90,7 @@ RUNNER_HINT = (
 )
 
 
-def runner_cycle_findings(
+def campaign_runner_cycle_findings(
     going_on: int, brought: int, last: datetime | None, at: datetime
 ) -> Iterator[CheckFinding]:
     """Check the runner's last cycle, if campaigns or submitted files wait."""
@@ -99,7 +101,7 @@ def runner_cycle_findings(
     news = f" and {with_noun(brought, 'file')} not accepted yet" if brought else ""
     yield CheckFinding(
         item="campaigns",
-        state=FindingState.WARNING if is_late else FindingState.OK,
+        state=FindingSeverity.WARNING if is_late else FindingSeverity.OK,
         found=f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}",
         right="a cycle each minute" if is_late else "",
         hint=RUNNER_HINT if is_late else "",

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from gridbridge.model.qconf_attributes import parse_pairs
+from gridbridge.model.qconf_attributes import parse_qconf_pairs
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
     TransferSetupSituation,
 )
@@ -18,13 +18,13 @@ NO_DECAYS = ("0:0:0", "00:00:00")  # load adjustments are off
 DECAY = "0:0:30"  # about the delay until the load values include a transferred job
 
 
-def scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the scheduler's queue order and load adjustments (damping).
 
     Each transferred job counts as waiting at the remote cluster until the load sensor reports it.
     Without this damping, jobs fill all slots in the seconds after the queue opens.
     """
-    order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingState.BROKEN)
+    order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:
         return (order,)
     return (order, _adjustment(situation), _decay(situation))
@@ -35,7 +35,7 @@ def _setting(
     item: str,
     attribute: str,
     right: str,
-    state: FindingState,
+    state: FindingSeverity,
     undo: bool = True,
 ) -> CheckFinding:
     cell, actual = situation.wanted.home, situation.home.scheduler.get(attribute, "")
@@ -47,16 +47,18 @@ def scheduler_setting_finding(
     cell: str,
     attribute: str,
     values: tuple[str, str],
-    state: FindingState,
+    state: FindingSeverity,
     *,
     undo: bool,
 ) -> CheckFinding:
     """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
     if actual == right:
-        return CheckFinding(item=item, state=FindingState.OK, found=f"{attribute} {actual}")
-    edit = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
-    undo_edit = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{attribute} {actual}")
+    edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
+    undo_edit = SetupEdit(
+        verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual
+    )
     return CheckFinding(
         item=item,
         state=state,
@@ -71,17 +73,17 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
     """Check job_load_adjustments for every transfer queue, as one whole list."""
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
-        if name not in parse_pairs(actual):
+        if name not in parse_qconf_pairs(actual):
             right = _join(right, f"{name}=1")
     return _setting(
-        situation, "damping", "job_load_adjustments", right, FindingState.WARNING, undo=False
+        situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False
     )
 
 
 def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
     """Give the pending load values in the load thresholds of all transfer queues."""
     for queue in situation.home.queues.values():
-        for name in parse_pairs(queue.get("load_thresholds", "")):
+        for name in parse_qconf_pairs(queue.get("load_thresholds", "")):
             if name.startswith("gb_") and name.endswith("_pending"):
                 yield name
 
@@ -95,5 +97,5 @@ def _decay(situation: TransferSetupSituation) -> CheckFinding:
     actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
     right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
     return _setting(
-        situation, "damping time", "load_adjustment_decay_time", right, FindingState.WARNING
+        situation, "damping time", "load_adjustment_decay_time", right, FindingSeverity.WARNING
     )

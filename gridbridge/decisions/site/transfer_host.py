@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from gridbridge.decisions.site.file_findings import (
     account_folder_finding,
-    broken_finding,
+    broken_finding_with_fix,
     describe_owner_and_mode,
     invisible_file_finding,
-    make_private_edit,
-    shell_edit,
+    private_to_account_edit,
+    shell_line_edit,
     sudoers_file_finding,
     system_account_finding,
 )
@@ -30,8 +30,8 @@ from gridbridge.model.places import (
     SPOOL,
     SUDOERS,
 )
-from gridbridge.model.site.host_facts import RootTreeFacts, TransferHostFacts
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.host_facts import NonRootWritablePaths, TransferHostFacts
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
@@ -87,7 +87,7 @@ def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
     yield _configuration(facts)
 
 
-def state_file_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
+def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
     """Check that only the service account may read the state file."""
     path = state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
@@ -95,18 +95,18 @@ def state_file_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFind
         return invisible_file_finding(item)
     if not path or path_facts is None:
         return CheckFinding(
-            item=item, state=FindingState.OK, found="not there yet" if path else "a database"
+            item=item, state=FindingSeverity.OK, found="not there yet" if path else "a database"
         )
     if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
         )
     owner = site.service_account
-    return broken_finding(
+    return broken_finding_with_fix(
         item,
         describe_owner_and_mode(path_facts),
         f"{owner}'s, mode 0600",
-        make_private_edit(path, owner),
+        private_to_account_edit(path, owner),
     )
 
 
@@ -119,10 +119,10 @@ def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that users other than root can change."""
     return CheckFinding(
         item=f"file {path}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=wrong,
         right="the file and each folder above are root's, and only root writes there",
-        mend=(shell_edit(mend),),
+        mend=(shell_line_edit(mend),),
         hint="read the file first: another user may have changed the file",
     )
 
@@ -141,62 +141,66 @@ def service_sudoers_line(site: SiteSection) -> str:
 def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
-        mend = shell_edit(f"chmod a+rx {shlex.quote(closed)}")
-        return broken_finding(item, f"others can't pass {closed}", "readable by every user", mend)
+        mend = shell_line_edit(f"chmod a+rx {shlex.quote(closed)}")
+        return broken_finding_with_fix(
+            item, f"others can't pass {closed}", "readable by every user", mend
+        )
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
         return CheckFinding(
-            item=item, state=FindingState.BROKEN, found="missing", right="there", hint=hint
+            item=item, state=FindingSeverity.BROKEN, found="missing", right="there", hint=hint
         )
     is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
     if is_trusted and path_facts.mode & 0o005 == 0o005:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
         )
-    mend = shell_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return broken_finding(
+    mend = shell_line_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
+    return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for others to read and run", mend
     )
 
 
-def _tree(top: str, tree: RootTreeFacts) -> CheckFinding:
+def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=f"root's alone, {tree.files} files"
+            item=item, state=FindingSeverity.OK, found=f"root's alone, {tree.files} files"
         )
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
-    mend = shell_edit(" && ".join((*tree.above, within)))
+    mend = shell_line_edit(" && ".join((*tree.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
-    return replace(broken_finding(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
+    return replace(broken_finding_with_fix(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
 
 
 def _interpreter(facts: TransferHostFacts) -> CheckFinding:
     item = "programs run as a user"
     if not facts.import_trouble:
-        return CheckFinding(item=item, state=FindingState.OK, found="yes")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
     folder = PYTHON.removesuffix("/bin/python3")
-    mend = shell_edit(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
-    return broken_finding(item, facts.import_trouble, "yes", mend)
+    mend = shell_line_edit(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
+    return broken_finding_with_fix(item, facts.import_trouble, "yes", mend)
 
 
 def _configuration(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return broken_finding(item, "missing", "there", shell_edit(f"{copy} {CONFIG}"))
+        return broken_finding_with_fix(
+            item, "missing", "there", shell_line_edit(f"{copy} {CONFIG}")
+        )
     if (
         path_facts.owner == 0
         and not path_facts.mode & OTHERS_WRITE
         and path_facts.mode & stat.S_IROTH
     ):
         return CheckFinding(
-            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
         )
-    mend = shell_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return broken_finding(
+    mend = shell_line_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
+    return broken_finding_with_fix(
         item, describe_owner_and_mode(path_facts), "root's, for all to read, mode 0644", mend
     )

@@ -6,29 +6,29 @@ from dataclasses import replace
 from gridbridge.decisions.site.access_rights import queue_user_list_findings
 from gridbridge.decisions.site.outdated_services import AWAIT_RELOAD_EDIT
 from gridbridge.decisions.site.queue_complexes import (
-    mapped_resource_findings,
-    promised_resource_values,
+    mapped_resource_value_findings,
+    new_queue_resource_values,
 )
 from gridbridge.model.places import METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
     is_transfer_queue,
-    is_true_value,
-    parse_pairs,
+    is_true_in_qconf,
+    parse_qconf_pairs,
+    parse_qconf_words,
     parse_values_by_host,
-    parse_words,
     queue_pairs_by_host,
     queue_value_by_host,
 )
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
     SetupEdit,
-    TransferQueueSetup,
+    SetupEditVerb,
     TransferSetupSituation,
-    runs_own_starter,
+    WantedTransferQueue,
+    queue_runs_gridbridge_starter,
 )
 from gridbridge.model.status_report import with_noun
 
@@ -43,22 +43,26 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
     """Check each attribute of the transfer queue; a missing queue is one finding."""
     request = situation.wanted
     actual = situation.home.queues.get(request.queue)
-    right = wanted_queue_attributes(situation)
+    right = transfer_queue_attributes(situation)
     if actual is None:
         return (_missing(situation, right),)
     return (
         *(_attribute(request, name, actual.get(name, ""), value) for name, value in right.items()),
         _remote(request, actual),
-        *mapped_resource_findings(situation, actual),
+        *mapped_resource_value_findings(situation, actual),
         *queue_user_list_findings(situation, actual),
         *_environments(situation, actual),
     )
 
 
-def is_foreign_queue(situation: TransferSetupSituation) -> bool:
+def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
     """Say whether a queue of the requested name exists and is no transfer queue."""
     queue = situation.home.queues.get(situation.wanted.queue)
-    return queue is not None and not is_transfer_queue(queue) and not runs_own_starter(queue)
+    return (
+        queue is not None
+        and not is_transfer_queue(queue)
+        and not queue_runs_gridbridge_starter(queue)
+    )
 
 
 def queue_slots_and_pending_limit(
@@ -66,7 +70,10 @@ def queue_slots_and_pending_limit(
 ) -> tuple[int | None, int | None]:
     """Return a queue's slots on a host and its pending limit; None: not set."""
     slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
-    limits, prefix = parse_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}"
+    limits, prefix = (
+        parse_qconf_pairs(queue.get("load_thresholds", "")),
+        f"gb_{remote.replace('-', '_')}",
+    )
     limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
     return (
         int(slots) if slots.isdecimal() and int(slots) else None,
@@ -74,7 +81,7 @@ def queue_slots_and_pending_limit(
     )
 
 
-def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
+def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
     """Return a transfer queue's attributes, except complex_values and pe_list."""
     request = situation.wanted
     methods = {
@@ -84,7 +91,7 @@ def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, s
     return {
         "hostlist": request.host,
         "seq_no": _seq_no(situation),
-        "load_thresholds": queue_load_thresholds(request),
+        "load_thresholds": transfer_queue_load_thresholds(request),
         "suspend_thresholds": "NONE",
         "qtype": "BATCH",
         "rerun": "TRUE",
@@ -97,7 +104,7 @@ def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, s
     }
 
 
-def queue_load_thresholds(request: TransferQueueSetup) -> str:
+def transfer_queue_load_thresholds(request: WantedTransferQueue) -> str:
     """Return the load thresholds without np_load_avg: transferred jobs use no CPU."""
     limit = request.pending_limit
     pending = f",{request.prefix}_pending={limit}" if limit else ""
@@ -139,32 +146,36 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
         **right,
         "pe_list": " ".join(sendable_parallel_environments(situation)) or "NONE",
         "user_lists": request.people_list if request.people else "NONE",
-        "complex_values": ",".join(("remote=TRUE", *promised_resource_values(situation))),
+        "complex_values": ",".join(("remote=TRUE", *new_queue_resource_values(situation))),
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
-    edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
-    slots, closed_by = with_noun(request.slots, "slot"), queue_load_thresholds(request)
+    edit = SetupEdit(
+        verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text
+    )
+    slots, closed_by = with_noun(request.slots, "slot"), transfer_queue_load_thresholds(request)
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
     return CheckFinding(
         item=f"queue {request.queue}",
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found="missing",
         right=right_words,
         mend=(AWAIT_RELOAD_EDIT, edit),
     )
 
 
-def _attribute(request: TransferQueueSetup, name: str, actual: str, right: str) -> CheckFinding:
+def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
     """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
     wrong = [
         where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)
     ]
     if not wrong or _plain(actual) == _plain(right):
-        return CheckFinding(item=item, state=FindingState.OK, found=actual)
-    edit = _edit(request, EditVerb.REPLACE, name, right)
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+    edit = _edit(request, SetupEditVerb.REPLACE, name, right)
     mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
-    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
+    return CheckFinding(
+        item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend
+    )
 
 
 def _plain(value: str) -> str:
@@ -177,7 +188,9 @@ def _plain(value: str) -> str:
     return str(hours * 3600 + minutes * 60 + seconds)
 
 
-def _edit(request: TransferQueueSetup, verb: EditVerb, attribute: str, value: str) -> SetupEdit:
+def _edit(
+    request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str
+) -> SetupEdit:
     return SetupEdit(
         verb=verb,
         cell=request.home,
@@ -188,7 +201,7 @@ def _edit(request: TransferQueueSetup, verb: EditVerb, attribute: str, value: st
     )
 
 
-def _remote(request: TransferQueueSetup, queue: Mapping[str, str]) -> CheckFinding:
+def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
     item, values_by_host = (
         f"queue {request.queue}: remote",
         queue_pairs_by_host(queue.get("complex_values", "")),
@@ -196,18 +209,18 @@ def _remote(request: TransferQueueSetup, queue: Mapping[str, str]) -> CheckFindi
     wrong = [
         (where, values)
         for where, values in values_by_host
-        if not is_true_value(values.get("remote", ""))
+        if not is_true_in_qconf(values.get("remote", ""))
     ]
     if not wrong:
         return CheckFinding(
-            item=item, state=FindingState.OK, found=f"remote={values_by_host[0][1]['remote']}"
+            item=item, state=FindingSeverity.OK, found=f"remote={values_by_host[0][1]['remote']}"
         )
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
-    edit = _edit(request, EditVerb.MERGE, "complex_values", "remote=TRUE")
+    edit = _edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
     return CheckFinding(
         item=item,
-        state=FindingState.BROKEN,
+        state=FindingSeverity.BROKEN,
         found=f"{actual} on {where[1:]}" if where else actual,
         right="remote=TRUE",
         mend=tuple(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
@@ -246,34 +259,35 @@ def _environments(
     """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
     listed = {
-        where: parse_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))
+        where: parse_qconf_words(value)
+        for where, value in queue_value_by_host(queue.get("pe_list", ""))
     }
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
             wrong = [where for where, names in listed.items() if name in names]
-            yield _environment(request, name, why, "not in pe_list", EditVerb.DROP, wrong)
+            yield _environment(request, name, why, "not in pe_list", SetupEditVerb.DROP, wrong)
     for name in sendable_parallel_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
         if wrong:
             actual = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
-            yield _environment(request, name, actual, "in pe_list", EditVerb.MERGE, wrong)
+            yield _environment(request, name, actual, "in pe_list", SetupEditVerb.MERGE, wrong)
         else:
             item = f"queue {request.queue}: pe {name}"
-            yield CheckFinding(item=item, state=FindingState.OK, found="in pe_list")
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found="in pe_list")
 
 
 def _environment(
-    request: TransferQueueSetup,
+    request: WantedTransferQueue,
     name: str,
     actual: str,
     right: str,
-    verb: EditVerb,
+    verb: SetupEditVerb,
     wheres: Iterable[str],
 ) -> CheckFinding:
     edit = _edit(request, verb, "pe_list", name)
     return CheckFinding(
         item=f"queue {request.queue}: pe {name}",
-        state=FindingState.WARNING,
+        state=FindingSeverity.WARNING,
         found=actual,
         right=right,
         mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wheres),

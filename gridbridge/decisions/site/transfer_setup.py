@@ -11,31 +11,31 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.site.access_rights import (
-    cluster_rights_findings,
-    remove_unneeded_user_list,
-    user_list_findings,
+    home_and_remote_rights_findings,
+    transfer_user_list_findings,
+    user_list_removal_edits,
 )
-from gridbridge.decisions.site.execution_host import SENSOR, execution_host_findings
+from gridbridge.decisions.site.execution_host import SENSOR, transfer_host_conf_findings
 from gridbridge.decisions.site.queue_complexes import (
     REMOTE,
-    complex_findings,
-    remote_complex_findings,
+    complex_definition_findings,
+    remote_resource_value_findings,
 )
-from gridbridge.decisions.site.scheduler_configuration import scheduler_findings
+from gridbridge.decisions.site.scheduler_configuration import sge_scheduler_findings
 from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.qconf_attributes import (
     is_transfer_queue,
-    is_true_value,
-    parse_pairs,
-    parse_words,
+    is_true_in_qconf,
+    parse_qconf_pairs,
+    parse_qconf_words,
     queue_pairs_by_host,
 )
 from gridbridge.model.site.setup_findings import (
-    CellSetup,
+    CellQconfSettings,
     CheckFinding,
-    EditVerb,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
     TransferSetupSituation,
 )
@@ -44,12 +44,12 @@ from gridbridge.model.site.setup_findings import (
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Return all findings; the queue is last, so that it opens after the rest."""
     return (
-        *cluster_rights_findings(situation),
-        *complex_findings(situation),
-        *remote_complex_findings(situation),
-        *scheduler_findings(situation),
-        *execution_host_findings(situation),
-        *user_list_findings(situation),
+        *home_and_remote_rights_findings(situation),
+        *complex_definition_findings(situation),
+        *remote_resource_value_findings(situation),
+        *sge_scheduler_findings(situation),
+        *transfer_host_conf_findings(situation),
+        *transfer_user_list_findings(situation),
         *transfer_queue_findings(situation),
     )
 
@@ -69,14 +69,14 @@ def transfer_queue_removal_edits(
     ]
     shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
     values = _values(situation, other_queues)
-    queue = (*_queue(situation), *remove_unneeded_user_list(situation))
+    queue = (*_queue(situation), *user_list_removal_edits(situation))
     return (*queue, *_sensor(situation, other_queues), *_damping(situation), *shared, *values)
 
 
 def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     request = situation.wanted
     if request.queue in situation.home.queues:
-        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
+        yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
 
 
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
@@ -89,20 +89,20 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
     hosts = (
         host
         for name in other_queues
-        for host in parse_words(situation.home.queues[name]["hostlist"])
+        for host in parse_qconf_words(situation.home.queues[name]["hostlist"])
     )
     own = (situation.home.host or {}).get("load_sensor", "")
     if not own or any(is_same_host(request.host, host) for host in hosts):
         return
-    other_sensors = [sensor for sensor in parse_words(own) if sensor != SENSOR]
+    other_sensors = [sensor for sensor in parse_qconf_words(own) if sensor != SENSOR]
     setting = SetupEdit(
-        verb=EditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
+        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
     )
-    if SENSOR in parse_words(own):
+    if SENSOR in parse_qconf_words(own):
         yield replace(setting, value=",".join(other_sensors) or "none")
         yield _await_no_values(situation)
-    if other_sensors == list(parse_words(situation.home.common.get("load_sensor", ""))):
-        yield replace(setting, verb=EditVerb.DROP_HOST)
+    if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
+        yield replace(setting, verb=SetupEditVerb.DROP_HOST)
 
 
 def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
@@ -110,7 +110,7 @@ def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
     request = situation.wanted
     reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
     line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-    return SetupEdit(verb=EditVerb.SHELL, cell=request.home, value=line)
+    return SetupEdit(verb=SetupEditVerb.SHELL, cell=request.home, value=line)
 
 
 def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
@@ -118,13 +118,13 @@ def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     if _is_needed(name, situation):
         return
     adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
-    listed = parse_pairs(adjustments)
+    listed = parse_qconf_pairs(adjustments)
     if name in listed:
         other_adjustments = ",".join(
             f"{key}={value}" for key, value in listed.items() if key != name
         )
         yield SetupEdit(
-            verb=EditVerb.SET_SCHEDULER,
+            verb=SetupEditVerb.SET_SCHEDULER,
             cell=situation.wanted.home,
             attribute="job_load_adjustments",
             value=other_adjustments or "NONE",
@@ -136,9 +136,9 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     for name, queue in situation.home.queues.items():
         for where, values in queue_pairs_by_host(queue.get("complex_values", "")):
             remote = values.get(REMOTE)
-            if remote is not None and not is_true_value(remote):
+            if remote is not None and not is_true_in_qconf(remote):
                 yield SetupEdit(
-                    verb=EditVerb.DROP,
+                    verb=SetupEditVerb.DROP,
                     cell=situation.wanted.home,
                     kind="queue",
                     name=f"{name}{where}",
@@ -146,7 +146,7 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
                     value=f"{REMOTE}={remote}",
                 )
     if REMOTE in situation.home.complexes:
-        yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
+        yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 
 
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
@@ -158,7 +158,7 @@ def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
         if not _is_needed(name, situation):
-            yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
+            yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
 
 
 def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
@@ -166,7 +166,9 @@ def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
     other_queues = (
         queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
     )
-    return any(value in parse_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
+    return any(
+        value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues
+    )
 
 
 def _restored(
@@ -179,11 +181,11 @@ def _restored(
             yield setting.undo
 
 
-def _is_ours(edit: SetupEdit, cell: CellSetup) -> bool:
+def _is_ours(edit: SetupEdit, cell: CellQconfSettings) -> bool:
     """Say whether a shared setting still has the value set by gridbridge."""
-    if edit.verb == EditVerb.SET_SCHEDULER:
+    if edit.verb == SetupEditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
-    if edit.verb == EditVerb.SET_HOST:
+    if edit.verb == SetupEditVerb.SET_HOST:
         return (cell.host or {}).get(edit.attribute) == edit.value
     lists = {"operator": cell.operators, "submit": cell.submit_hosts, "admin": cell.admin_hosts}
     return any(is_same_host(edit.name, name) for name in lists.get(edit.kind, ()))

@@ -5,32 +5,37 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.transfer.job_ownership import is_owner_listed_at_home
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase, TransferOutcome
-from gridbridge.model.published import ShownBreaker, ShownFastFailure
+from gridbridge.decisions.transfer.job_ownership import is_task_listed_as_owners
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+    TransferOutcome,
+)
+from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import BreakerSection
 
 CLUSTER_FAULTS = frozenset(
     {
-        FailureCause.UNREACHED,
-        FailureCause.DENIED,
-        FailureCause.BLOCKED,
-        FailureCause.VANISHED,
-        FailureCause.LOST,
-        FailureCause.HOST,
+        TransferFailureCause.UNREACHED,
+        TransferFailureCause.DENIED,
+        TransferFailureCause.BLOCKED,
+        TransferFailureCause.VANISHED,
+        TransferFailureCause.LOST,
+        TransferFailureCause.HOST,
     }
 )
 _WORDS: Mapping[str, str] = {
-    FailureCause.UNREACHED: "{} did not accept these jobs",
-    FailureCause.DENIED: "{} rejects all jobs of this site",
-    FailureCause.BLOCKED: "{} put these jobs into error state",
-    FailureCause.VANISHED: "{} neither lists these jobs nor has their accounting records",
-    FailureCause.DISPUTED: "accounting records of these jobs at {} contradict each other",
-    FailureCause.LOST: "nobody at {} saw the jobs' ends",
-    FailureCause.HOST: "a host of {} could not start these jobs",
+    TransferFailureCause.UNREACHED: "{} did not accept these jobs",
+    TransferFailureCause.DENIED: "{} rejects all jobs of this site",
+    TransferFailureCause.BLOCKED: "{} put these jobs into error state",
+    TransferFailureCause.VANISHED: "{} neither lists these jobs nor has their accounting records",
+    TransferFailureCause.DISPUTED: "accounting records of these jobs at {} contradict each other",
+    TransferFailureCause.LOST: "nobody at {} saw the jobs' ends",
+    TransferFailureCause.HOST: "a host of {} could not start these jobs",
 }
 
 
@@ -43,7 +48,7 @@ MAX_DOUBLINGS = 32
 SEVERAL = 2  # owners that the breaker remembers at most: two owners already count as several
 
 
-class BreakerEvent(Enum):
+class BreakerEvidenceKind(Enum):
     """An event of a transfer that counts for its remote cluster's circuit breaker."""
 
     FAILED = "failed"  # the job failed fast by a fault of the cluster
@@ -52,10 +57,10 @@ class BreakerEvent(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BreakerObservation:
+class BreakerEvidence:
     """One transfer event that the circuit breaker of a remote cluster counts."""
 
-    sign: BreakerEvent
+    sign: BreakerEvidenceKind
     cluster: str
     name: str
     owner: str
@@ -67,42 +72,44 @@ class BreakerObservation:
     @property
     def job(self) -> int:
         """The job number at the home cluster."""
-        return parse_transfer(self.name).job
+        return parse_transfer_name(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
         """Say whether the home job list shows the task with this owner and queue."""
-        return is_task_in_queue(self.name, self.owner, self.queue, home)
+        return is_owner_task_in_home_queue(self.name, self.owner, self.queue, home)
 
 
-def is_task_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
+def is_owner_task_in_home_queue(
+    transfer: str, owner: str, queue: str, home: ClusterSnapshot
+) -> bool:
     """Say whether the home cluster lists the owner's task in the given queue.
 
     A restarted or failed task counts too, because this task was in a queue before. A held task that
     never started does not count, because anybody may submit held jobs.
     """
-    name = parse_transfer(transfer)
+    name = parse_transfer_name(transfer)
     row = home.find(name.job, name.task)
-    if row is None or not is_owner_listed_at_home(transfer, owner, home):
+    if row is None or not is_task_listed_as_owners(transfer, owner, home):
         return False
     was_started = row.state.is_restarted or row.state.is_error
     return was_started or row.queue.partition("@")[0] == queue
 
 
-def observe_breaker_event(
+def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
-) -> BreakerObservation | None:
+) -> BreakerEvidence | None:
     """Return the breaker event in a transfer's change; None if there is none."""
     if cause := fast_failure_cause(before, transfer, policy):
-        return _observation(BreakerEvent.FAILED, transfer, cause)
+        return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
-        return _observation(BreakerEvent.RAN, transfer)
+        return _observation(BreakerEvidenceKind.RAN, transfer)
     if before and StarterPhase.SUBMITTING == before.phase != transfer.phase:
-        return _observation(BreakerEvent.TAKEN, transfer)
+        return _observation(BreakerEvidenceKind.TAKEN, transfer)
     return None
 
 
-def _observation(sign: BreakerEvent, transfer: Transfer, cause: str = "") -> BreakerObservation:
-    return BreakerObservation(
+def _observation(sign: BreakerEvidenceKind, transfer: Transfer, cause: str = "") -> BreakerEvidence:
+    return BreakerEvidence(
         sign=sign,
         cluster=transfer.remote,
         name=transfer.name,
@@ -125,7 +132,9 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
     )
     is_fast = transfer.updated_at - transfer.created_at <= fast
     return (
-        transfer.cause if is_left and is_fast and transfer.desired != DesiredJobState.DEAD else ""
+        transfer.cause
+        if is_left and is_fast and transfer.desired != DesiredLocalJobState.DEAD
+        else ""
     )
 
 
@@ -135,33 +144,35 @@ def has_remote_job_run(transfer: Transfer) -> bool:
         TransferOutcome.EXIT,
         TransferOutcome.SIGNAL,
     )
-    if ended and transfer.cause not in (FailureCause.LOST, FailureCause.PREEMPTED):
+    if ended and transfer.cause not in (TransferFailureCause.LOST, TransferFailureCause.PREEMPTED):
         return True
     return transfer.remote_state.has_begun
 
 
 def update_breaker(
-    breaker: ShownBreaker,
-    observation: BreakerObservation,
+    breaker: PublishedClusterBreaker,
+    observation: BreakerEvidence,
     transfers: Iterable[Transfer],
     now: datetime,
     policy: BreakerSection,
-) -> ShownBreaker:
+) -> PublishedClusterBreaker:
     """Return the breaker after a proved event; `transfers` are all open transfers."""
-    if observation.sign is BreakerEvent.RAN:
-        return ShownBreaker(cluster=breaker.cluster)
-    if observation.sign is BreakerEvent.TAKEN:
-        return forget_unaccepted_failures(breaker)
+    if observation.sign is BreakerEvidenceKind.RAN:
+        return PublishedClusterBreaker(cluster=breaker.cluster)
+    if observation.sign is BreakerEvidenceKind.TAKEN:
+        return forget_submission_failures(breaker)
     return count_fast_failure(
         breaker, observation, have_other_owners_jobs(observation, transfers), now, policy
     )
 
 
-def update_breaker_unproved(breaker: ShownBreaker, observation: BreakerObservation) -> ShownBreaker:
+def clear_owner_breaker_failures(
+    breaker: PublishedClusterBreaker, observation: BreakerEvidence
+) -> PublishedClusterBreaker:
     """Clear only the owner's own failures after an event without proof."""
-    if observation.sign is BreakerEvent.FAILED or breaker.times:
+    if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
-    keeps_accepted = observation.sign is BreakerEvent.TAKEN
+    keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
     failed = tuple(
         shown_failure
         for shown_failure in breaker.failed
@@ -171,7 +182,7 @@ def update_breaker_unproved(breaker: ShownBreaker, observation: BreakerObservati
     return replace(breaker, failed=failed)
 
 
-def have_other_owners_jobs(observation: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
+def have_other_owners_jobs(observation: BreakerEvidence, transfers: Iterable[Transfer]) -> bool:
     """Say whether another owner has a proved transfer to the observed cluster."""
     return any(
         transfer.remote == observation.cluster
@@ -182,12 +193,12 @@ def have_other_owners_jobs(observation: BreakerObservation, transfers: Iterable[
 
 
 def count_fast_failure(
-    breaker: ShownBreaker,
-    observation: BreakerObservation,
+    breaker: PublishedClusterBreaker,
+    observation: BreakerEvidence,
     has_others: bool,
     now: datetime,
     policy: BreakerSection,
-) -> ShownBreaker:
+) -> PublishedClusterBreaker:
     """Count a fast failure and close the transfer queues at the limit.
 
     A failed probe closes the queues at once. With `has_others` failures of a single owner close no
@@ -196,7 +207,7 @@ def count_fast_failure(
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
-    fresh = ShownFastFailure(
+    fresh = PublishedFastJobFailure(
         job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
     )
     older = (
@@ -213,11 +224,11 @@ def count_fast_failure(
 
 
 def _trip(
-    counted: ShownBreaker, owners: set[str], now: datetime, policy: BreakerSection
-) -> ShownBreaker:
+    counted: PublishedClusterBreaker, owners: set[str], now: datetime, policy: BreakerSection
+) -> PublishedClusterBreaker:
     before = counted.times if len(owners) >= SEVERAL else 0
     pause_s = policy.pause_s * 2 ** min(before, MAX_DOUBLINGS)
-    return ShownBreaker(
+    return PublishedClusterBreaker(
         cluster=counted.cluster,
         owners=tuple(sorted(owners)[:SEVERAL]),
         times=before + 1,
@@ -227,7 +238,7 @@ def _trip(
     )
 
 
-def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
+def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClusterBreaker:
     """Drop failures of jobs that the cluster never accepted, as the cluster accepts jobs again."""
     if breaker.times:
         return breaker
@@ -236,7 +247,9 @@ def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
     )
 
 
-def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+def first_probe_times(
+    breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
+) -> dict[str, datetime]:
     """Return the start of each owner's first probe, the first job after the pause.
 
     Only transfers that the home job list has proved are probes.
@@ -252,7 +265,10 @@ def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> d
 
 
 def are_queues_closed(
-    breaker: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
+    breaker: PublishedClusterBreaker,
+    probes: Mapping[str, datetime],
+    now: datetime,
+    policy: BreakerSection,
 ) -> bool:
     """Say whether the breaker lets no job in, in its pause or during a first probe.
 

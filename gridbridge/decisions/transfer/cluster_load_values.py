@@ -3,8 +3,14 @@
 from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
 
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.transfer.load_values import (
+    CLOSED,
+    FREE,
+    PENDING,
+    UP,
+    load_value_complex_attribute,
+)
 from gridbridge.model.vocabulary import LocalOnlyQueues
 
 
@@ -18,11 +24,11 @@ def cluster_load_values(
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
         values = {UP: "1", PENDING: str(remote.pending), FREE: str(remote.free_slots)}
-    return {load_value_complex(cluster, key): value for key, value in values.items()}
+    return {load_value_complex_attribute(cluster, key): value for key, value in values.items()}
 
 
 def find_local_only_queues(
-    queues: Iterable[QueueStatus], transfer_queues: Container[str] = ()
+    queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
 ) -> LocalOnlyQueues | None:
     """Return queues that send no jobs on; None if no queue or every queue sends jobs.
 

@@ -12,7 +12,7 @@ from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
-def why_owner_has_no_account(
+def why_cluster_refuses_owner(
     owner: str, users: RemoteAccountNames, account: str, section: str
 ) -> str:
     """Say why a cluster with an account list refuses an owner; else ''."""
@@ -38,7 +38,7 @@ def why_queue_refuses_job(
     return ""
 
 
-def why_job_stays_home(queue: str, request: JobRequest) -> str:
+def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
     """Say which request of the job keeps it out of the queue; '' for none."""
     if asks_for_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"

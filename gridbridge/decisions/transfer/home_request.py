@@ -12,11 +12,11 @@ from gridbridge.model.transfer.guard import (
     Pairs,
     asks_for_remote,
     may_include_queue,
-    restrict_to_home,
+    restrict_request_to_home,
 )
 
 
-class RefusalMark:
+class StayHomeRequestChange:
     """Resource and queue lists that replace a refused job's own; None: no change."""
 
     __slots__ = ("hard", "queues")
@@ -26,7 +26,7 @@ class RefusalMark:
         self.queues = queues
 
     def __eq__(self, mark: object) -> bool:
-        if not isinstance(mark, RefusalMark):
+        if not isinstance(mark, StayHomeRequestChange):
             return False
         return (self.hard, self.queues) == (mark.hard, mark.queues)
 
@@ -37,21 +37,21 @@ class RefusalMark:
         return f"Mark(hard={self.hard!r}, queues={self.queues!r})"
 
 
-def ways_to_keep_job_home(
+def stay_home_request_changes(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
-) -> tuple[RefusalMark, ...]:
+) -> tuple[StayHomeRequestChange, ...]:
     """Return the ways to keep a job at home, best first; none for `remote=true` jobs.
 
     `queues` is the queue list that the job requested; an empty list means any queue.
     """
     if asks_for_remote(hard):
         return ()
-    queues_kept = without_transfer_queues(queues, transfer_queues)
-    by_queue = (RefusalMark(queues=queues_kept),) if queues_kept else ()
-    return (RefusalMark(hard=restrict_to_home(hard)), *by_queue)
+    queues_kept = drop_transfer_queues_from_list(queues, transfer_queues)
+    by_queue = (StayHomeRequestChange(queues=queues_kept),) if queues_kept else ()
+    return (StayHomeRequestChange(hard=restrict_request_to_home(hard)), *by_queue)
 
 
-def without_transfer_queues(queues: str, transfer_queues: Collection[str]) -> str:
+def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]) -> str:
     """Return a queue list without transfer queues, '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
@@ -75,7 +75,7 @@ def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> I
 YES, NO = "yes", "no"
 
 
-def rerun_policy_of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
+def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     """Return the rerun policy, yes or no, of a job from its eligible home queues.
 
     `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some

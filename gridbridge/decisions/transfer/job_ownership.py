@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.accounting import RemoteRecord
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.accounting import RemoteJobRunAccounting
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 
@@ -23,31 +23,33 @@ MOST_UNPROVED = 1000  # unproved transfers of a person
 T = TypeVar("T")
 
 
-def prove_ownership(transfer: Transfer, local: ClusterSnapshot) -> str:
+def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
     """Return the ownership proof after a home job list; a YES is final.
 
     NO needs a list that was queried after the transfer began. A list proves nothing against a task
     that may just have ended.
     """
-    if is_owner_listed_at_home(transfer.name, transfer.owner, local):
+    if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnershipProof.YES
-    may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredJobState.DEAD
+    may_have_left = (
+        transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
+    )
     is_asked = local.taken_at > transfer.created_at and not may_have_left
     return transfer.listed or (OwnershipProof.NO if is_asked else "")
 
 
-def prove_ownership_after_end(ended: Transfer, local: ClusterSnapshot) -> str:
+def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
     """Return the ownership proof of an ended transfer, whose task may be gone."""
-    if is_owner_listed_at_home(ended.name, ended.owner, local):
+    if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnershipProof.YES
-    rows = local.jobs.get(parse_transfer(ended.name).job, ())
+    rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
     is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
     return OwnershipProof.NO if is_anothers else ended.listed
 
 
-def is_owner_listed_at_home(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
     """Say whether the home job list shows the task with this owner."""
-    name = parse_transfer(transfer)
+    name = parse_transfer_name(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
@@ -59,7 +61,7 @@ def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
     )
 
 
-def unproved_owner_uids(transfers: Sequence[Transfer]) -> frozenset[int]:
+def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
     """Return the uids that claim the task; none once an owner is proved."""
     if proved_owner_uids(transfers):
         return frozenset()
@@ -73,9 +75,9 @@ def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
     )
 
 
-def records_of_proved_owner(
-    records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
-) -> Sequence[RemoteRecord]:
+def usage_records_of_proved_owner(
+    records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
+) -> Sequence[RemoteJobRunAccounting]:
     """Return accounting records of the task's proved owner; all if none is proved.
 
     Anybody may submit remote jobs under the account name of a transfer.
@@ -117,7 +119,7 @@ class ListedRemoteJob:
 
 
 def listed_remote_jobs(
-    transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
+    transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
 ) -> Iterator[tuple[Transfer, ListedRemoteJob]]:
     """Yield each transfer to a cluster with the listed job of the same remote id."""
     for transfer in transfers:
@@ -126,7 +128,7 @@ def listed_remote_jobs(
             yield transfer, listed_job_from_row(row)
 
 
-def listed_job_from_row(row: JobStatus) -> ListedRemoteJob:
+def listed_job_from_row(row: JobListRow) -> ListedRemoteJob:
     """Return the identifying fields of a job list row."""
     return ListedRemoteJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 

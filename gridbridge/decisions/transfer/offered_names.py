@@ -4,18 +4,18 @@ An unknown hard request refuses the job before submission. An unknown soft reque
 Engine would refuse the whole job, is left out with a note.
 """
 
-from gridbridge.decisions.transfer.request_mapping import MappedRequest
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.request import JobRequest, format_sql_condition, split_relation
-from gridbridge.model.vocabulary import ANY, ClusterVocabulary
+from gridbridge.model.request import JobRequest, format_resource_condition, split_name_and_relation
+from gridbridge.model.vocabulary import ANY, NamesOfferedByCluster
 
 WILD = frozenset("*?[")
 LEVEL = "/"  # prefix of an OAR resource level
 
 
-def check_offered_names(
-    request: MappedRequest, vocabulary: ClusterVocabulary, remote: str
-) -> MappedRequest:
+def require_cluster_offers_request(
+    request: HomeOrRemoteRequest, vocabulary: NamesOfferedByCluster, remote: str
+) -> HomeOrRemoteRequest:
     """Return the request without soft resources that the remote cluster lacks.
 
     Raises UnmappableRequest for other unknown names. A parallel environment may be a pattern
@@ -42,7 +42,7 @@ def check_offered_names(
 
 
 def list_names_not_offered(
-    vocabulary: ClusterVocabulary, *, pe: str = "", project: str = "", queue: str = ""
+    vocabulary: NamesOfferedByCluster, *, pe: str = "", project: str = "", queue: str = ""
 ) -> tuple[str, ...]:
     """Return the given names that a cluster does not offer, each with its kind."""
     offers = (
@@ -53,27 +53,29 @@ def list_names_not_offered(
     return tuple(name for name, is_there in offers if not is_there)
 
 
-def unsupported_number_conditions(
-    vocabulary: ClusterVocabulary, request: JobRequest
+def conditions_sge_cannot_express(
+    vocabulary: NamesOfferedByCluster, request: JobRequest
 ) -> tuple[str, ...]:
     """Return conditions on numbers and booleans that Grid Engine can't express.
 
     Grid Engine compares only strings with an expression (complex(5)), so a number allows neither
     inequality nor alternatives.
     """
-    split = [(pair, *split_relation(pair[0])) for pair in request.hard]
+    split = [(pair, *split_name_and_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
     conditions = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
     conditions += [pair for clause in request.either for pair in clause]
     return tuple(
         dict.fromkeys(
-            format_sql_condition(*pair) for pair in conditions if _is_number(pair[0], vocabulary)
+            format_resource_condition(*pair)
+            for pair in conditions
+            if _is_number(pair[0], vocabulary)
         )
     )
 
 
-def _is_number(name: str, vocabulary: ClusterVocabulary) -> bool:
-    bare = split_relation(name)[0]
+def _is_number(name: str, vocabulary: NamesOfferedByCluster) -> bool:
+    bare = split_name_and_relation(name)[0]
     return _is_in(bare, vocabulary.resource) and not _is_in(bare, vocabulary.string)
 
 
@@ -81,7 +83,7 @@ def _left_out(name: str, value: str, remote: str) -> str:
     return f"soft request {name}={value} left out: {remote} has no resource {name}"
 
 
-def _is_pe(name: str, vocabulary: ClusterVocabulary) -> bool:
+def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:
     if WILD.isdisjoint(name) or ANY in vocabulary.pe:
         return _is_in(name, vocabulary.pe)
     from fnmatch import fnmatchcase  # 5 ms; a starter has a granted name, no pattern
@@ -90,7 +92,7 @@ def _is_pe(name: str, vocabulary: ClusterVocabulary) -> bool:
 
 
 def _bare(name: str) -> str:
-    bare = split_relation(name)[0].removeprefix(LEVEL)
+    bare = split_name_and_relation(name)[0].removeprefix(LEVEL)
     return bare if bare == name else bare.lower()
 
 

@@ -12,13 +12,13 @@ the owner of an orphan, which the service deletes as an operator, and only while
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
-from gridbridge.model.message import DesiredJobState
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.ids import PREFIX, TransferId, parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 
 NO_GRACE = timedelta()  # a job that is waiting after its recorded end can only run again
@@ -27,8 +27,8 @@ EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy it
 ORPHAN_AGE = timedelta(seconds=60)  # a held job of this age without a record has no starter
 
 
-def plan_survivor_deletions(
-    ended: Iterable[Transfer], situation: TransferSituation
+def plan_outliving_job_deletions(
+    ended: Iterable[Transfer], situation: TransferDecisionInputs
 ) -> Iterator[TransferAction]:
     """Return a deletion for each remote job that still runs after its recorded end."""
     for transfer in ended:
@@ -36,11 +36,11 @@ def plan_survivor_deletions(
         row = _row(transfer, remote, situation) if remote else None
         if remote and row and _outlives(transfer, row, remote):
             why = f"the job has ended, but {remote.cluster} lists the job as {row.state.text}"
-            yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
+            yield TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why=why)
 
 
 def find_orphan_jobs(
-    transfers: Iterable[Transfer], situation: TransferSituation
+    transfers: Iterable[Transfer], situation: TransferDecisionInputs
 ) -> Iterator[OrphanJob]:
     """Find held remote jobs under our transfer names that no transfer has recorded.
 
@@ -69,30 +69,30 @@ def find_orphan_jobs(
                 )
 
 
-def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
+def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a fresh remote snapshot lacks the job; such a job never returns."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
 
 
-def may_hold_output_files(transfer: Transfer) -> bool:
+def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
     """Say whether output files may exist only in the transfer's remote folder.
 
     A starter removes the folder once all files are home; a killed starter does not. Only after a
     deletion by a person are the files unwanted.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
-    return may_have_run and transfer.desired != DesiredJobState.DEAD
+    return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
 
 
-def _fresh(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot | None:
+def _fresh(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnapshot | None:
     remote = situation.snapshots.get(transfer.remote)
     return remote if remote and transfer.is_older_than(remote.taken_at) else None
 
 
 def _row(
-    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
-) -> JobStatus | None:
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
+) -> JobListRow | None:
     """Return the row of the remote job, or of OAR's copy after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
@@ -100,28 +100,28 @@ def _row(
     return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
 
 
-def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bool:
+def _outlives(transfer: Transfer, row: JobListRow, remote: ClusterSnapshot) -> bool:
     since_end = remote.taken_at - transfer.updated_at
     return not row.state.is_deleting and since_end > _grace(row, transfer)
 
 
-def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
+def _grace(row: JobListRow, transfer: Transfer) -> timedelta:
     if row.state.is_waiting or transfer.claimed == HOME:  # such a job has no process
         return NO_GRACE
     return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
 
 
-def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:
+def _orphaned(row: JobListRow, is_open: bool, now: datetime) -> str:
     if is_open:
         return "the transfer has recorded another job"
     is_old = row.since is not None and now - row.since > ORPHAN_AGE
     return "no transfer with the job's name is open" if is_old else ""
 
 
-def _our_name(row: JobStatus, home: str) -> TransferId | None:
+def _our_name(row: JobListRow, home: str) -> TransferId | None:
     if not row.name.startswith(f"{PREFIX}.{home}."):
         return None
     try:
-        return parse_transfer(row.name)
+        return parse_transfer_name(row.name)
     except ParseError:
         return None

@@ -7,11 +7,16 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
-from gridbridge.model.published import PublishedState, ShownCluster, ShownQueue, ShownTransferQueue
-from gridbridge.model.states import QueueFact
+from gridbridge.model.published import (
+    PublishedClusterStatus,
+    PublishedFilesSnapshot,
+    PublishedQueueOnHost,
+    PublishedTransferQueue,
+)
+from gridbridge.model.states import QueueInstanceStateFact
 from gridbridge.model.status_report import (
-    ClusterReport,
-    QueueReport,
+    ClusterStatusReport,
+    TransferQueueReport,
     format_duration,
     with_noun,
 )
@@ -19,17 +24,17 @@ from gridbridge.model.status_report import (
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
 _CLOSED = (  # the first matching fact explains the closed queue
-    (QueueFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
-    (QueueFact.DISABLED, "disabled"),
-    (QueueFact.OFF_HOURS, "disabled"),
-    (QueueFact.SUSPENDED, "suspended"),
-    (QueueFact.UNREACHABLE, "its host does not report to the qmaster"),
-    (QueueFact.LOADED, NOT_YET_REPORTED),
-    (QueueFact.OVERLOADED, NOT_YET_REPORTED),
+    (QueueInstanceStateFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
+    (QueueInstanceStateFact.DISABLED, "disabled"),
+    (QueueInstanceStateFact.OFF_HOURS, "disabled"),
+    (QueueInstanceStateFact.SUSPENDED, "suspended"),
+    (QueueInstanceStateFact.UNREACHABLE, "its host does not report to the qmaster"),
+    (QueueInstanceStateFact.LOADED, NOT_YET_REPORTED),
+    (QueueInstanceStateFact.OVERLOADED, NOT_YET_REPORTED),
 )
 
 
-def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
+def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Say that the poller is silent, so that the whole report is old; else ''."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
@@ -43,13 +48,13 @@ def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
     )
 
 
-def full_folder_warning(shown: PublishedState) -> str:
+def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
     """Say that a folder of the service is full; '' if all have room."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
-def refused_configuration_warning(shown: PublishedState) -> str:
+def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
     """Say that the poller refuses the newest gridbridge.toml; else ''."""
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
@@ -64,9 +69,11 @@ def first_configuration_problem(problems: Sequence[str]) -> str:
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
-def report_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
+def report_cluster_reachability(
+    cluster: PublishedClusterStatus, now: datetime
+) -> ClusterStatusReport:
     """Report whether a cluster answers, and its waiting jobs and free slots."""
-    return ClusterReport(
+    return ClusterStatusReport(
         cluster=cluster.cluster,
         answers=not cluster.trouble,
         taken_at=cluster.taken_at,
@@ -76,7 +83,7 @@ def report_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
     )
 
 
-def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
+def drain_reason(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Say who drained a cluster, when and why; '' for a cluster in service."""
     drain = shown.drained.get(cluster)
     if drain is None:
@@ -84,7 +91,7 @@ def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}"
 
 
-def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
+def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Say which failures closed or limit the queues to a cluster; '' for none."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
@@ -96,7 +103,7 @@ def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     return f"{failed}. One job is let in."
 
 
-def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
+def cluster_silence(cluster: PublishedClusterStatus | None, now: datetime) -> str:
     """Say since when and why a cluster gives no answer; '' if it answers."""
     if cluster is None:
         return "not queried yet"
@@ -106,20 +113,20 @@ def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
     return f"has not answered {since}: {cluster.trouble}"
 
 
-def _freshness(cluster: ShownCluster, now: datetime) -> str:
+def _freshness(cluster: PublishedClusterStatus, now: datetime) -> str:
     assert cluster.taken_at
     return f"answered {format_duration(now - cluster.taken_at)} ago"
 
 
-def report_transfer_queue(
-    route: ShownTransferQueue, shown: PublishedState, now: datetime
-) -> QueueReport:
+def report_transfer_queue_status(
+    route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+) -> TransferQueueReport:
     """Report whether a transfer queue takes jobs, and why not."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
     why = _why_closed(route, mine, shown, now)
-    return QueueReport(
+    return TransferQueueReport(
         queue=route.queue,
         cluster=route.cluster,
         is_open=not why,
@@ -130,9 +137,9 @@ def report_transfer_queue(
 
 
 def _why_closed(
-    route: ShownTransferQueue,
-    instances: tuple[ShownQueue, ...],
-    shown: PublishedState,
+    route: PublishedTransferQueue,
+    instances: tuple[PublishedQueueOnHost, ...],
+    shown: PublishedFilesSnapshot,
     now: datetime,
 ) -> str:
     if not instances:
@@ -145,7 +152,9 @@ def _why_closed(
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
-def _closing_threshold(route: ShownTransferQueue, shown: PublishedState, now: datetime) -> str:
+def _closing_threshold(
+    route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+) -> str:
     """Say which load value closes the transfer queue; '' for none."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
@@ -156,7 +165,7 @@ def _closing_threshold(route: ShownTransferQueue, shown: PublishedState, now: da
     prefix = f"gb_{route.cluster.replace('-', '_')}"
     if shown.load.values.get(f"{prefix}_up") != "1":
         quiet = cluster_silence(shown.clusters.get(route.cluster), now)
-        failed = "" if quiet else breaker_reason(route.cluster, shown, now)
+        failed = "" if quiet else why_breaker_closed_queues(route.cluster, shown, now)
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     pending = int(shown.load.values.get(f"{prefix}_pending", 0))
     if pending >= route.pending_limit:

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation, find_home_row
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, StarterPhase
-from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.states import JobFact
+from gridbridge.decisions.transfer.transfer_situation import (
+    TransferDecisionInputs,
+    find_home_task_of_transfer,
+)
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.snapshot import JobListRow
+from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, with_noun
-from gridbridge.model.transfer.claim import JOB, is_grant
+from gridbridge.model.transfer.claim import JOB, is_claim_granted_by_home
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
@@ -38,7 +41,7 @@ class TaskRecall:
 
 def plan_recalls(
     transfers: Iterable[Transfer],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
@@ -55,9 +58,9 @@ def plan_recalls(
             free -= slots
 
 
-def list_wanted_recalls(
+def recalls_if_all_slots_were_free(
     transfers: Iterable[Transfer],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
@@ -70,7 +73,7 @@ def list_wanted_recalls(
 
 def _recallable(
     transfers: Iterable[Transfer],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> list[RecallCandidate]:
@@ -101,7 +104,7 @@ def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
 
 
 def _recall_need(
-    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
     """Return a task's home slots, the reason for its recall, and the remote load.
 
@@ -118,7 +121,7 @@ def _recall_need(
     return slots, why, state
 
 
-def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | None:
+def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
     """Return the row of a waiting remote job whose starter sleeps; else None."""
     row = situation.row(transfer)
     if (
@@ -128,22 +131,22 @@ def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | No
     ):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
-    return row if is_fresh and could_start_remotely(row) else None
+    return row if is_fresh and is_remote_job_ready_to_start(row) else None
 
 
-def still_waits_remotely(transfer: Transfer, situation: TransferSituation) -> bool:
+def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a task waits remotely, by a fresh snapshot, and may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
 
-def could_start_remotely(row: JobStatus) -> bool:
+def is_remote_job_ready_to_start(row: JobListRow) -> bool:
     """Say whether the remote job is eligible to start and still waits."""
-    return row.state.word == JobFact.WAITING
+    return row.state.word == JobStateFact.WAITING
 
 
 def _why(
-    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None, trouble: str
 ) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
@@ -163,28 +166,28 @@ def _slots(needed: int, free: int) -> str:
     )
 
 
-def may_claim_be_taken_home(transfer: Transfer) -> bool:
+def does_claim_allow_recall(transfer: Transfer) -> bool:
     """Say whether home may take the claim: the job is not known to hold the claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
-def _slots_at_home(transfer: Transfer, situation: TransferSituation) -> int:
+def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int:
     """Return the slots of the task at home, 0 if home does not list the task."""
     local = situation.snapshots.get(situation.home)
-    name = parse_transfer(transfer.name)
+    name = parse_transfer_name(transfer.name)
     row = local.find(name.job, name.task) if local else None
     return row.slots if row and row.owner == transfer.owner else 0
 
 
 def _why_silent(
-    transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None
+    transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None
 ) -> str:
     """Say why a task is recalled from a silent cluster; '' for no recall."""
-    if queue is None or not queue.recall_wait_s or not may_claim_be_taken_home(transfer):
+    if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
     silent, limit = (
-        remote_silence(transfer, situation),
+        time_since_cluster_answered(transfer, situation),
         timedelta(seconds=queue.recall_unreachable_s),
     )
     if silent < limit or not _sleeps(
@@ -195,41 +198,46 @@ def _why_silent(
     return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
 
 
-def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
+def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
     """Say whether the starter sleeps and nobody wants the job suspended or deleted."""
-    is_wanted = transfer.desired in ("", DesiredJobState.RUNNING) and not (
+    is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (
         transfer.verdict or transfer.is_over
     )
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
 
 
-def remote_silence(transfer: Transfer, situation: TransferSituation) -> timedelta:
+def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionInputs) -> timedelta:
     """Return the time since the last answer of the transfer's remote cluster."""
     remote = situation.snapshots.get(transfer.remote)
     heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> bool:
+def waits_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a started remote job waits only for its claim grant."""
-    if not is_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
+    if (
+        not is_claim_granted_by_home(transfer.claim)
+        or transfer.claimed
+        or transfer.verdict
+        or transfer.is_over
+    ):
         return False
     row = situation.row(transfer)
     if row is None or row.owner != transfer.owner:
         return False
-    return row.state.is_running and transfer.desired != DesiredJobState.DEAD
+    return row.state.is_running and transfer.desired != DesiredLocalJobState.DEAD
 
 
 MOVE_DEADLINE = timedelta(seconds=120)  # a move not begun by this time is planned anew
 RETURN_LIMIT = timedelta(seconds=600)  # a returned task without a start in this time may go back
 
 
-def why_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
+def why_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
     """Say why a task can never be moved any more; '' if a move is possible."""
     if transfer.is_over or transfer.verdict:
         return "it has ended there"
-    if transfer.desired not in ("", DesiredJobState.RUNNING):
+    if transfer.desired not in ("", DesiredLocalJobState.RUNNING):
         return f"it is to be {transfer.desired}"
     row = situation.row(transfer)
     if row is not None and row.state.has_begun:
@@ -237,22 +245,22 @@ def why_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> 
     return ""
 
 
-def is_ready_to_come_home(transfer: Transfer, situation: TransferSituation) -> bool:
+def can_starter_recall_task_now(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether the starter can bring the waiting task home now."""
-    return still_waits_remotely(transfer, situation)
+    return is_waiting_task_recallable(transfer, situation)
 
 
-def is_task_listed_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether the home cluster lists the transfer's task."""
     return situation.at_home(transfer) is not None
 
 
-def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> str:
+def describe_returned_task(transfer: Transfer, situation: TransferDecisionInputs) -> str:
     """Say how a returned task's move ended at home; '' for a waiting task."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""
-    row = find_home_row(transfer, local)
+    row = find_home_task_of_transfer(transfer, local)
     if row is None:
         return "it has ended here"
     if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:

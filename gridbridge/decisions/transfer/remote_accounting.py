@@ -4,24 +4,29 @@ from collections.abc import Iterable
 from math import isfinite
 
 from gridbridge.decisions.transfer.home_request import YES
-from gridbridge.decisions.wrapper_end import job_exit_status, why_job_not_started
-from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
+from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
-from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
+from gridbridge.model.message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
+from gridbridge.model.transfer.claim import FENCED, JOB, is_claim_granted_by_home
 from gridbridge.model.transfer.transfer_row import Transfer
 
 FENCED_STATUS = 199  # grant.sh exits so without a grant; after a grant 199 means exit 99
 
 
-def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
+def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
     """Return the verdict for the home job from the remote accounting record.
 
     The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
     whose end nobody saw runs again at home if the transfer allows reruns. Without reruns the job
     counts as killed, or as failed (error state) if the remote cluster never launched the job.
     """
-    verdict = StarterMessage(
+    verdict = TransferMessage(
         transfer=transfer.name,
         remote_id=str(transfer.remote_id),
         host=end.host,
@@ -35,12 +40,12 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
         return verdict.but(
             outcome=TransferOutcome.REQUEUE,
             claim=FENCED,
-            cause=FailureCause.UNGRANTED,
+            cause=TransferFailureCause.UNGRANTED,
             reason=reason,
         )
     if why := why_job_not_started(end):
         return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
-    if (status := job_exit_status(end)) is not None:
+    if (status := wrapper_exit_status(end)) is not None:
         return verdict.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
     reason = f"{transfer.remote} says {end.reason}"
     if end.signal is not None:
@@ -49,12 +54,12 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
 
 
 def _verdict_unseen(
-    verdict: StarterMessage, transfer: Transfer, end: JobEnd, reason: str
-) -> StarterMessage:
+    verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str
+) -> TransferMessage:
     """Return the verdict on a remote job whose end nobody saw."""
-    cause, killed = FailureCause.LOST, "killed with its host: "
+    cause, killed = TransferFailureCause.LOST, "killed with its host: "
     if end.is_preempted:
-        cause, killed = FailureCause.PREEMPTED, "killed: "
+        cause, killed = TransferFailureCause.PREEMPTED, "killed: "
         reason = f"{transfer.remote} needed its place: {end.reason}"
     if transfer.rerun == YES:
         return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
@@ -74,7 +79,7 @@ def _amount_text(amount: float | None) -> str:
 
 def lacks_claim_grant(transfer: Transfer) -> bool:
     """Say whether the job never ran: its claim needed a grant and got none."""
-    return is_grant(transfer.claim) and transfer.claimed != JOB
+    return is_claim_granted_by_home(transfer.claim) and transfer.claimed != JOB
 
 
 SIGNALLED = 128  # an exit status above 128 stands for a signal
@@ -87,7 +92,7 @@ SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
 }
 
 
-def usage_from_verdict(transfer: Transfer) -> RemoteRecord | None:
+def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
     """Return the usage record of a verdict; None if nobody saw the job's end.
 
     A verdict that is not the wrapper's message comes from the remote accounting.
@@ -95,13 +100,13 @@ def usage_from_verdict(transfer: Transfer) -> RemoteRecord | None:
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
         return None
-    is_message = verdict.kind == MessageKind.ENDED
+    is_message = verdict.kind == TransferMessageKind.ENDED
     ended_by = int(verdict.signal or 0)
     status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
-    return RemoteRecord(
+    return RemoteJobRunAccounting(
         transfer=transfer.name,
         cluster=transfer.remote,
-        source=UsageSource.MESSAGE if is_message else UsageSource.ACCOUNTING,
+        source=RemoteUsageSource.MESSAGE if is_message else RemoteUsageSource.ACCOUNTING,
         mark=str(transfer.uid),
         job_id=transfer.remote_id,
         owner=transfer.owner,
@@ -126,7 +131,7 @@ def _amount(text: str) -> float | None:
     return amount if isfinite(amount) and 0 <= amount < MOST else None
 
 
-def format_shepherd_usage(record: RemoteRecord) -> dict[str, str]:
+def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
     """Return known usage amounts under the shepherd's names, as plain decimals."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
     return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
@@ -136,7 +141,9 @@ def _decimal(amount: float) -> str:
     return f"{amount:.6f}".rstrip("0").rstrip(".")
 
 
-def prefer_accounted_usage(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
+def prefer_accounted_usage(
+    records: Iterable[RemoteJobRunAccounting],
+) -> tuple[RemoteJobRunAccounting, ...]:
     """Drop a verdict's usage if the remote accounting has a record of the job."""
     all_of_them = tuple(records)
     accounted = {

@@ -16,8 +16,8 @@ from gridbridge.model.transfer.request_rules import (
     RESOURCE,
     ROUND_ROBIN,
     TYPE,
-    MappingRule,
     RequestMapping,
+    RequestMappingRule,
     is_fixed_slots_per_node,
 )
 
@@ -25,7 +25,7 @@ ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare a property as a nu
 Pairs = tuple[tuple[str, str], ...]
 
 
-class MappedRequest:
+class HomeOrRemoteRequest:
     """A job's resource request for the home or the remote cluster."""
 
     __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
@@ -53,13 +53,13 @@ class MappedRequest:
         self.spread = spread  # of the slots over OAR's nodes; empty: all slots on one node
         self.types = types  # OAR job types
 
-    def but(self, **changed: object) -> "MappedRequest":
+    def but(self, **changed: object) -> "HomeOrRemoteRequest":
         """Return a copy of the request with some fields replaced."""
         values = {key: getattr(self, key) for key in self.__slots__}
-        return MappedRequest(**{**values, **changed})
+        return HomeOrRemoteRequest(**{**values, **changed})
 
     def __eq__(self, request: object) -> bool:
-        return isinstance(request, MappedRequest) and all(
+        return isinstance(request, HomeOrRemoteRequest) and all(
             getattr(self, key) == getattr(request, key) for key in self.__slots__
         )
 
@@ -68,13 +68,13 @@ class MappedRequest:
 
 
 def translate_request(
-    request: MappedRequest, mapping: RequestMapping, remote: str
-) -> MappedRequest:
+    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
+) -> HomeOrRemoteRequest:
     """Return the request for `remote`; UnmappableRequest if the job can't go there."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(request, mapping, remote)
-    return MappedRequest(
+    return HomeOrRemoteRequest(
         hard=_with_defaults(_met(hard), request, mapping, remote),
         soft=tuple(
             pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)
@@ -90,7 +90,7 @@ def translate_request(
 
 
 def _with_defaults(
-    mapped: Pairs, request: MappedRequest, mapping: RequestMapping, remote: str
+    mapped: Pairs, request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
 ) -> Pairs:
     """Add the mapping's default resources that the job does not request.
 
@@ -137,7 +137,7 @@ def _size(value: str) -> float:
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
-    rule = mapping.rule(RESOURCE, name) or MappingRule()
+    rule = mapping.rule(RESOURCE, name) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
     return () if rule.drop else _pair(name, value, rule)
@@ -154,7 +154,7 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
         return ()
 
 
-def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
+def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
     """Return a resource with its remote name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
@@ -180,20 +180,22 @@ def _plain(value: str) -> str:
         return value
 
 
-def _parallel(request: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
+def _parallel(
+    request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
+) -> tuple[str, int, str]:
     """Return the remote parallel environment, its number of slots, and their spread."""
     if not request.pe:
         return "", request.slots, ""
-    rule = mapping.rule(PE, request.pe) or MappingRule()
+    rule = mapping.rule(PE, request.pe) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
-    slots = amounts.round_up(request.slots * float(rule.scale or 1))
+    slots = amounts.ceil_despite_rounding_error(request.slots * float(rule.scale or 1))
     return rule.to or request.pe, slots, rule.spread
 
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the remote project; the rule for all also covers jobs without a project."""
-    rule = mapping.rule(PROJECT, project) or MappingRule()
+    rule = mapping.rule(PROJECT, project) or RequestMappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
         raise UnmappableRequest(f"{remote} takes no job {of_project}: {rule.reject}")
@@ -209,7 +211,7 @@ def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tu
     for name, rule in rules:
         if rule.reject:
             raise UnmappableRequest(f"{remote} has no equivalent of queue {name}: {rule.reject}")
-    usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), RequestMappingRule()).to
     asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
     return asked_for or ((usual,) if usual else ())
 

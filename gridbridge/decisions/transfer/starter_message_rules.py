@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.message import (
-    DesiredJobState,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
-    find_too_long_key,
+    find_key_of_too_long_value,
     shorten_reason,
 )
-from gridbridge.model.transfer.claim import is_claim
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.claim import is_valid_claim_name
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer
 
 Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
@@ -30,23 +30,23 @@ Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote clus
 MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine numbers wrap at 9,999,999
 MAX_WAKE_CHARACTERS = 64
 INTENT_REASONS = {  # reasons that people read
-    DesiredJobState.DEAD: "deleted here",
-    DesiredJobState.SUSPENDED: "suspended here",
-    DesiredJobState.RUNNING: "resumed here",
+    DesiredLocalJobState.DEAD: "deleted here",
+    DesiredLocalJobState.SUSPENDED: "suspended here",
+    DesiredLocalJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
     "its h_rt has passed at home without effect: the remote limit decides;"
     " the home accounting will say failed 37"
 )
-KNOWN_GUARDS = ("", GuardKind.NONE, GuardKind.START, GuardKind.HOLD)
+KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedMessage:
+class ReceivedStarterMessage:
     """A spool message with the facts that decide whether it is accepted."""
 
-    message: StarterMessage
+    message: TransferMessage
     known: Transfer | None  # the transfer of the same name and uid
     home: str
     routes: frozenset[Destination]
@@ -58,35 +58,35 @@ class ReceivedMessage:
 
 def apply_starter_message(
     transfer: Transfer | None,
-    message: StarterMessage,
+    message: TransferMessage,
     *,
     uid: int,
     owner: str,
     record: str,
     now: datetime,
-) -> Transfer | RejectedAction:
+) -> Transfer | RejectedStarterMessage:
     """Return the transfer after the message; `record` is the message's file."""
     if reason := invalid_message_value(message):
-        return RejectedAction(what=message.transfer, reason=reason)
+        return RejectedStarterMessage(what=message.transfer, reason=reason)
     message = message.but(reason=shorten_reason(message.reason))
-    if message.kind == MessageKind.RECORD:
+    if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == record:
             return transfer  # a restarted poller reads the record again
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
-        return RejectedAction(
+        return RejectedStarterMessage(
             what=message.transfer, reason=f"{message.kind} message for a transfer without a record"
         )
-    if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
+    if message.kind in (TransferMessageKind.INTENT, TransferMessageKind.SPARED):
         return _intent(transfer, message, now)
-    if message.kind == MessageKind.ENDED:
+    if message.kind == TransferMessageKind.ENDED:
         return _ended(transfer, message, now)
-    if message.kind == MessageKind.CLOSED:
+    if message.kind == TransferMessageKind.CLOSED:
         return _closed(transfer, message, now)
-    return RejectedAction(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+    return RejectedStarterMessage(what=message.transfer, reason=f"unknown kind {message.kind!r}")
 
 
-def accept_or_reject_message(received: ReceivedMessage) -> Transfer | RejectedAction:
+def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
     """Return the transfer after a message, or the reason for its refusal."""
     return reject_wrong_route(
         received.message, received.home, received.routes
@@ -101,20 +101,20 @@ def accept_or_reject_message(received: ReceivedMessage) -> Transfer | RejectedAc
 
 
 def reject_wrong_route(
-    message: StarterMessage, home: str, routes: Container[Destination]
-) -> RejectedAction | None:
+    message: TransferMessage, home: str, routes: Container[Destination]
+) -> RejectedStarterMessage | None:
     """Reject a message of another home, or a record whose queue has no such route."""
-    if parse_transfer(message.transfer).cluster != home:
-        return RejectedAction(what=message.transfer, reason=f"not of cluster {home}")
-    if message.kind == MessageKind.RECORD and (message.queue, message.remote) not in routes:
+    if parse_transfer_name(message.transfer).cluster != home:
+        return RejectedStarterMessage(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
         reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
-        return RejectedAction(what=message.transfer, reason=reason)
+        return RejectedStarterMessage(what=message.transfer, reason=reason)
     return None
 
 
-def answer_restarted_task(
-    transfers: tuple[Transfer, ...], message: StarterMessage, asleep: Container[str] = ()
-) -> StarterMessage | None:
+def transfer_for_restarted_task(
+    transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
+) -> TransferMessage | None:
     """Answer a restarted task with a live transfer to adopt or a new name.
 
     `transfers` are all attempts of the task by this uid, `asleep` the FIFOs on which starters
@@ -122,14 +122,14 @@ def answer_restarted_task(
     lives, as on a silent host.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
-    if any(transfer.desired == DesiredJobState.DEAD for transfer in live):
+    if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
         return None
     if live:
         last = max(live, key=_attempt)
         if last.wake != message.wake and last.wake in asleep:
             return None
-        return StarterMessage(
-            kind=MessageKind.RECORD,
+        return TransferMessage(
+            kind=TransferMessageKind.RECORD,
             transfer=last.name,
             remote=last.remote,
             queue=last.queue,
@@ -139,12 +139,12 @@ def answer_restarted_task(
             rerun=last.rerun,
             claim=last.claim,
         )
-    transfer_id = parse_transfer(message.transfer)
+    transfer_id = parse_transfer_name(message.transfer)
     transfer_id.attempt = max(map(_attempt, transfers), default=0) + 1
-    return StarterMessage(kind=MessageKind.RECORD, transfer=str(transfer_id))
+    return TransferMessage(kind=TransferMessageKind.RECORD, transfer=str(transfer_id))
 
 
-def is_job_number_reused(message: StarterMessage, submitted: str) -> bool:
+def is_job_number_reused(message: TransferMessage, submitted: str) -> bool:
     """Say whether home has given the job number anew since the transfer's record.
 
     The asking job was not rescheduled, so its submission time must equal the recorded time.
@@ -153,16 +153,16 @@ def is_job_number_reused(message: StarterMessage, submitted: str) -> bool:
     return bool(is_known) and message.submitted != submitted and not message.restarted
 
 
-def does_new_starter_ask(transfer: Transfer, message: StarterMessage) -> bool:
+def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
     """Say whether a new starter asks about a task whose transfer is being deleted.
 
     Grid Engine runs no task twice at once, so the transfer's own run is over.
     """
-    is_dying = not transfer.is_over and transfer.desired == DesiredJobState.DEAD
+    is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
 
-def invalid_message_value(message: StarterMessage) -> str:
+def invalid_message_value(message: TransferMessage) -> str:
     """Say which value of a user-written message is invalid; '' if none is."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
@@ -174,9 +174,13 @@ def invalid_message_value(message: StarterMessage) -> str:
         return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:
         return "the guard is unknown"
-    if message.kind == MessageKind.RECORD and message.claim and not is_claim(message.claim):
+    if (
+        message.kind == TransferMessageKind.RECORD
+        and message.claim
+        and not is_valid_claim_name(message.claim)
+    ):
         return "the claim is invalid; expected KIND.TOKEN"
-    key = find_too_long_key(message)
+    key = find_key_of_too_long_value(message)
     return f"its {key} is too long" if key else ""
 
 
@@ -190,20 +194,22 @@ def is_fifo_name(name: str) -> bool:
 
 
 def _attempt(transfer: Transfer) -> int:
-    return parse_transfer(transfer.name).attempt
+    return parse_transfer_name(transfer.name).attempt
 
 
 def _record(
     transfer: Transfer | None,
-    message: StarterMessage,
+    message: TransferMessage,
     *,
     uid: int,
     owner: str,
     record: str,
     now: datetime,
-) -> Transfer | RejectedAction:
+) -> Transfer | RejectedStarterMessage:
     if message.phase not in PHASE_ORDER:
-        return RejectedAction(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"unknown phase {message.phase!r}"
+        )
     fresh = Transfer(
         name=message.transfer,
         uid=uid,
@@ -215,7 +221,7 @@ def _record(
         wake=message.wake,
         rerun=message.rerun,
         claim=message.claim,
-        guard=message.guard or GuardKind.HOLD,
+        guard=message.guard or HomeStartGuard.HOLD,
         remote_id=int(message.remote_id or 0),
         created_at=now,
         updated_at=now,
@@ -225,7 +231,7 @@ def _record(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return RejectedAction(what=message.transfer, reason="older than the known record")
+        return RejectedStarterMessage(what=message.transfer, reason="older than the known record")
     if _is_repeated(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -258,7 +264,7 @@ def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
     return is_same and fresh.claim == transfer.claim
 
 
-def _progress(message: StarterMessage) -> str:
+def _progress(message: TransferMessage) -> str:
     """Describe a starter's progress and left-out requests, or its last failed try."""
     if message.cause and message.reason:
         return message.reason
@@ -269,26 +275,32 @@ def _progress(message: StarterMessage) -> str:
 
 
 def _intent(
-    transfer: Transfer, message: StarterMessage, now: datetime
-) -> Transfer | RejectedAction:
-    if message.kind == MessageKind.SPARED:
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
+    if message.kind == TransferMessageKind.SPARED:
         return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
-        return RejectedAction(what=message.transfer, reason=f"unknown intent {message.desired!r}")
-    if transfer.is_over or transfer.desired == DesiredJobState.DEAD:
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"unknown intent {message.desired!r}"
+        )
+    if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
     return transfer.but(
         desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired]
     )
 
 
-def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+def _ended(
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
-        return RejectedAction(
+        return RejectedStarterMessage(
             what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
         )
     if not _is_end(message):
-        return RejectedAction(what=message.transfer, reason=f"invalid job end: {message.outcome!r}")
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"invalid job end: {message.outcome!r}"
+        )
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -300,7 +312,7 @@ def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transf
     )
 
 
-def _is_end(message: StarterMessage) -> bool:
+def _is_end(message: TransferMessage) -> bool:
     if message.outcome == TransferOutcome.EXIT:
         return bool(message.exit_status) and not message.signal
     if message.outcome == TransferOutcome.SIGNAL:
@@ -308,7 +320,7 @@ def _is_end(message: StarterMessage) -> bool:
     return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
 
 
-def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer:
+def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer, unless the transfer has another starter by now.
 
     A task uses a transfer name again (qmod -cj) if no message of the first attempt was read yet.
@@ -319,7 +331,7 @@ def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Trans
     cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
     reason = f"ended here: {describe_job_end(message)}"
     closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
-    return _ended_by_home(closed) if message.desired == DesiredJobState.DEAD else closed
+    return _ended_by_home(closed) if message.desired == DesiredLocalJobState.DEAD else closed
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
@@ -327,10 +339,12 @@ def _ended_by_home(closed: Transfer) -> Transfer:
 
     Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
     """
-    return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != GuardKind.NONE)
+    return closed.but(
+        desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE
+    )
 
 
-def describe_job_end(message: StarterMessage) -> str:
+def describe_job_end(message: TransferMessage) -> str:
     """Describe in one sentence how a job ended."""
     if message.outcome == TransferOutcome.SIGNAL:
         words = f"killed by signal {message.signal}"

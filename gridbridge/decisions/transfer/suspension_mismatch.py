@@ -9,8 +9,8 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import DesiredJobState, StarterPhase
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer_row import Transfer
 
@@ -21,7 +21,7 @@ FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # earlier: no remote job
 class SuspensionMismatch:
     """The state of the home job while the remote job's suspension differs."""
 
-    desired: str  # DesiredJobState: running or suspended
+    desired: str  # DesiredLocalJobState: running or suspended
     at: tuple[datetime, ...]  # times of the snapshots, home first
     why: str
 
@@ -35,7 +35,7 @@ class SuspensionMismatch:
 
 
 def find_suspension_mismatch(
-    transfer: Transfer, situation: TransferSituation, shows: Container[str]
+    transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
     """Return the mismatch that the newest snapshots show; None for none.
 
@@ -51,7 +51,7 @@ def find_suspension_mismatch(
     is_now = _at_home(transfer.local_state)
     if not is_now:
         return None
-    intended = transfer.desired or DesiredJobState.RUNNING
+    intended = transfer.desired or DesiredLocalJobState.RUNNING
     if is_now != intended:
         why = f"qstat here shows it {is_now}, but its last method said {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
@@ -61,12 +61,12 @@ def find_suspension_mismatch(
     return None
 
 
-def _may_follow(transfer: Transfer, situation: TransferSituation) -> bool:
+def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether the starter sleeps and has no deletion or end to handle."""
     is_free = (
         not transfer.is_over
         and transfer.verdict is None
-        and transfer.desired != DesiredJobState.DEAD
+        and transfer.desired != DesiredLocalJobState.DEAD
     )
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
@@ -75,7 +75,7 @@ def _at_home(state: JobState) -> str:
     """Return whether a home job is running or suspended; '' without a host."""
     if not state.is_running or _is_ending(state):
         return ""
-    return DesiredJobState.SUSPENDED if state.is_suspended else DesiredJobState.RUNNING
+    return DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
 
 
 def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
@@ -91,7 +91,7 @@ def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
     state = transfer.remote_state
     if not is_fresh or not state.is_listed or _is_ending(state):
         return False
-    if is_now == DesiredJobState.SUSPENDED:
+    if is_now == DesiredLocalJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
     return state.is_held and state.is_by_hand  # a suspension by the service is a hold and 'by hand'
 

@@ -9,15 +9,22 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.decisions.transfer.job_ownership import prove_ownership
+from gridbridge.decisions.transfer.job_ownership import prove_transfer_owner_by_home
 from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation, find_home_row
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import UNSEEN, QueueFact
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction, TransferPlan
+from gridbridge.decisions.transfer.transfer_situation import (
+    TransferDecisionInputs,
+    find_home_task_of_transfer,
+)
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState, TransferFailureCause, TransferMessage
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import (
+    TransferAction,
+    TransferActKind,
+    TransferRoundPlan,
+)
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import PollerSection
 
@@ -28,41 +35,41 @@ NUMBER_REUSED = "another job at home has the job number by now"
 
 
 def plan_transfers(
-    transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
-) -> TransferPlan:
+    transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
+) -> TransferRoundPlan:
     """Return the observed transfers and the actions due for each open transfer."""
     observed, actions = [], []
     for transfer in transfers:
         row = situation.at_home(transfer)
-        now_known = observe_transfer(transfer, situation, row)
+        now_known = update_transfer_from_answers(transfer, situation, row)
         observed.append(now_known)
         actions += decide_transfer_actions(now_known, situation, policy, row)
-    return TransferPlan(transfers=tuple(observed), actions=tuple(actions))
+    return TransferRoundPlan(transfers=tuple(observed), actions=tuple(actions))
 
 
-def observe_transfer(
-    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+def update_transfer_from_answers(
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> Transfer:
     """Return the transfer updated from the newest snapshots of both clusters.
 
-    `home_row` is the transfer's task in the home list (`TransferSituation.at_home`).
+    `home_row` is the transfer's task in the home list (`TransferDecisionInputs.at_home`).
     """
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
         transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
     if not transfer.is_over and _is_number_reused(transfer, local, home_row, situation.queues):
-        transfer = transfer.but(desired=DesiredJobState.DEAD)
+        transfer = transfer.but(desired=DesiredLocalJobState.DEAD)
     if local and transfer.listed != OwnershipProof.YES:
-        transfer = transfer.but(listed=prove_ownership(transfer, local))
+        transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
     remote = situation.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(
-            cause=FailureCause.DROPPED,
+            cause=TransferFailureCause.DROPPED,
             reason=transfer_explanation.unconfigured_cluster_reason(transfer.remote),
         )
-    return transfer if transfer.cause != FailureCause.DROPPED else transfer.but(cause="")
+    return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
@@ -72,7 +79,7 @@ def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
 
 
 def _observe_remote(
-    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs
 ) -> Transfer:
     row = situation.row(transfer)
     if row is None:
@@ -94,9 +101,9 @@ def _observe_remote(
     )
 
 
-def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
+def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
-    if queue and QueueFact.UNREACHABLE in queue.state.facts:
+    if queue and QueueInstanceStateFact.UNREACHABLE in queue.state.facts:
         return f"unknown: {remote.cluster} does not hear of host {queue.host}"
     where = f" on {row.queue}" if row.queue else ""
     return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
@@ -104,16 +111,16 @@ def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
 
 def decide_transfer_actions(
     transfer: Transfer,
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     policy: PollerSection,
-    home_row: JobStatus | None,
+    home_row: JobListRow | None,
 ) -> list[TransferAction]:
     """Return the actions due for a transfer; usually none."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
-        return [_action(TransferAct.UNPIN, transfer, "a new starter has the transfer")]
-    is_dead = transfer.desired == DesiredJobState.DEAD
+        return [_action(TransferActKind.UNPIN, transfer, "a new starter has the transfer")]
+    is_dead = transfer.desired == DesiredLocalJobState.DEAD
     if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
         return _publish_end(transfer, situation)
     if is_dead:
@@ -131,34 +138,43 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
     """Look up the end of a job that its cluster shows in error or lists no more."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
-        return [_action(TransferAct.GIVE_UP, transfer, why)]
+        return [_action(TransferActKind.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
-        return [_action(TransferAct.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")]
+        return [
+            _action(TransferActKind.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")
+        ]
     return []
 
 
-def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
+def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
     """Give the verdict to the starter; a rescheduled task first needs a new starter."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
         return [
             _action(
-                TransferAct.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict
+                TransferActKind.PUBLISH,
+                transfer,
+                describe_job_end(transfer.verdict),
+                transfer.verdict,
             )
         ]
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
-        return [_action(TransferAct.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")]
+        return [
+            _action(TransferActKind.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")
+        ]
     if _is_gone_at_home(transfer, situation):
-        return [_action(TransferAct.CLOSE, transfer, "the local job is gone")]
+        return [_action(TransferActKind.CLOSE, transfer, "the local job is gone")]
     return [
-        _action(TransferAct.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)
+        _action(
+            TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict
+        )
     ]
 
 
 def _delete_and_close(
-    transfer: Transfer, situation: TransferSituation, why: str, home_row: JobStatus | None
+    transfer: Transfer, situation: TransferDecisionInputs, why: str, home_row: JobListRow | None
 ) -> list[TransferAction]:
     """Delete the remote job; close the transfer once a fresh snapshot lacks the job."""
     remote = situation.snapshots.get(transfer.remote)
@@ -166,20 +182,20 @@ def _delete_and_close(
         return []
     row = situation.row(transfer)
     if row and not row.state.is_deleting:
-        return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+        return [_action(TransferActKind.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, home_row):
         return []
-    is_guarded = transfer.local_state.is_put_back and transfer.guard != GuardKind.NONE
-    act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
+    is_guarded = transfer.local_state.is_put_back and transfer.guard != HomeStartGuard.NONE
+    act = TransferActKind.RELEASE_LOCAL if is_guarded else TransferActKind.CLOSE
     return [_action(act, transfer, f"{why}, and no remote job lives at {transfer.remote}")]
 
 
-def is_deleted_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+def is_deleted_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether home deletes the transfer's task, or no longer lists this task."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
-def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
+def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
     """Delete the remote job of a task that home deleted long ago.
 
     The task's methods are processes of the job owner and may end before any effect.
@@ -192,11 +208,11 @@ def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[Tr
     if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
         return []
     why = "deleted at home, and the starter took no action"
-    return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    return [_action(TransferActKind.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
 def _may_still_run(
-    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> bool:
     """Say whether home may still run the task of a dying transfer.
 
@@ -204,7 +220,7 @@ def _may_still_run(
     unguarded task may already run again. Then its new starter waits for our answer, or its queue is
     no transfer queue.
     """
-    if transfer.guard == GuardKind.NONE or transfer.key in situation.with_new_starter:
+    if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False
     home = situation.snapshots.get(situation.home)
     if home is None or not transfer.is_older_than(home.taken_at):
@@ -213,22 +229,22 @@ def _may_still_run(
     return is_running and not _runs_at_home(transfer, home_row, situation.queues)
 
 
-def _runs_at_home(transfer: Transfer, home_row: JobStatus | None, queues: frozenset[str]) -> bool:
+def _runs_at_home(transfer: Transfer, home_row: JobListRow | None, queues: frozenset[str]) -> bool:
     queue = home_row.queue.partition("@")[0] if home_row else ""
     return bool(queue) and queue not in queues | {transfer.queue}
 
 
-def has_reused_job_number(
+def is_home_job_id_reused(
     transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]
 ) -> bool:
     """Say whether another job at home now has the transfer's job number."""
-    return _is_number_reused(transfer, home, find_home_row(transfer, home), queues)
+    return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
 def _is_number_reused(
     transfer: Transfer,
     home: ClusterSnapshot | None,
-    home_row: JobStatus | None,
+    home_row: JobListRow | None,
     queues: frozenset[str],
 ) -> bool:
     """Say whether another job with this number runs in an ordinary home queue.
@@ -243,7 +259,7 @@ def _is_number_reused(
 
 
 def _adopt_or_delete(
-    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> list[TransferAction]:
     """Let a new starter adopt a running remote job; delete a waiting remote job."""
     remote = situation.snapshots.get(transfer.remote)
@@ -252,11 +268,11 @@ def _adopt_or_delete(
     row = situation.row(transfer)
     is_running = row is not None and row.state.is_running
     if transfer.local_state.is_put_back and is_running:
-        return [_action(TransferAct.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
+        return [_action(TransferActKind.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
     return _delete_and_close(transfer, situation, "its starter is gone", home_row)
 
 
-def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
+def _has_no_starter(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether no starter sleeps on the FIFO and home does not run the task."""
     if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
@@ -265,25 +281,25 @@ def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
     """Say whether a rescheduled, unguarded task waits for its adopting starter."""
-    return transfer.guard == GuardKind.NONE and transfer.local_state.is_put_back
+    return transfer.guard == HomeStartGuard.NONE and transfer.local_state.is_put_back
 
 
-def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
+def _is_adopted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a new starter has the transfer and no task awaits adoption.
 
     A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
     """
-    job = parse_transfer(transfer.name).job
+    job = parse_transfer_name(transfer.name).job
     return transfer.wake in situation.asleep and job not in situation.requeued_jobs
 
 
-def find_rescheduled_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
+def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return local jobs with a rescheduled task and an open transfer."""
     put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
-    return frozenset(parse_transfer(name).job for name in put_back)
+    return frozenset(parse_transfer_name(name).job for name in put_back)
 
 
-def _is_gone_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+def _is_gone_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     local = situation.snapshots.get(situation.home)
     return (
         local is not None
@@ -293,12 +309,12 @@ def _is_gone_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
 
 
 def _action(
-    act: TransferAct, transfer: Transfer, why: str, verdict: StarterMessage | None = None
+    act: TransferActKind, transfer: Transfer, why: str, verdict: TransferMessage | None = None
 ) -> TransferAction:
     return TransferAction(act=act, transfer=transfer, why=why, verdict=verdict)
 
 
-def is_job_end_lost(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
+def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
     """Say whether the service has looked long enough for the end of a vanished job.
 
     Grid Engine writes no accounting for a job deleted before its start. The wait for the record of
@@ -316,7 +332,7 @@ def look_up_pushed_ends(
 ) -> list[TransferAction]:
     """Return end look-ups for pushed ids of a cluster's jobs without a verdict."""
     return [
-        _action(TransferAct.LOOK_UP_END, transfer, f"{cluster} pushed its end")
+        _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed its end")
         for transfer in transfers
         if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
     ]

@@ -5,13 +5,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from gridbridge.decisions.transfer.queue_health import cluster_silence
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.places import CONFIG
-from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.model.states import JobFact, JobState, QueueFact
-from gridbridge.model.status_report import TransferAttempt, format_duration
+from gridbridge.model.published import (
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
+)
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
+from gridbridge.model.status_report import TransferAttemptExplanation, format_duration
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
@@ -26,14 +30,14 @@ def unconfigured_cluster_wait(cluster: str) -> str:
 
 
 def unconfigured_cluster_findings(
-    transfers: Iterable[ShownTransfer], clusters: Collection[str]
+    transfers: Iterable[PublishedTransfer], clusters: Collection[str]
 ) -> Iterator[CheckFinding]:
     """Warn of each unconfigured cluster that still has open transfers."""
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
         yield CheckFinding(
             item=f"{cluster}: open transfers",
-            state=FindingState.WARNING,
+            state=FindingSeverity.WARNING,
             found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
             right="none, or the cluster configured",
             hint=f"put [cluster.{cluster}] back until its transfers end;"
@@ -42,18 +46,18 @@ def unconfigured_cluster_findings(
 
 
 _SUSPENDERS = (  # the first matching fact is shown
-    (JobFact.BY_HAND, "by hand"),
-    (JobFact.BY_QUEUE, "with its queue"),
-    (JobFact.BY_THRESHOLD, "by its queue's suspend threshold"),
+    (JobStateFact.BY_HAND, "by hand"),
+    (JobStateFact.BY_QUEUE, "with its queue"),
+    (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
 )
 
 
 def explain_transfer_attempt(
-    history: ShownHistory, shown: PublishedState, now: datetime
-) -> TransferAttempt:
+    history: PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
+) -> TransferAttemptExplanation:
     """Explain one transfer attempt: home state, remote state, wait and events."""
     transfer = history.transfer
-    return TransferAttempt(
+    return TransferAttemptExplanation(
         transfer=transfer,
         where=describe_job_location(transfer),
         here=_state_at_home(transfer, now),
@@ -64,9 +68,9 @@ def explain_transfer_attempt(
     )
 
 
-def describe_job_location(transfer: ShownTransfer) -> str:
+def describe_job_location(transfer: PublishedTransfer) -> str:
     """Say at which cluster a transferred job is, and under which job id."""
-    job = f"job {parse_transfer(transfer.transfer).local} of {transfer.owner}"
+    job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
         return f"{job} was sent to {transfer.remote}{as_job}; that is over"
@@ -75,7 +79,7 @@ def describe_job_location(transfer: ShownTransfer) -> str:
     return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
 
 
-def _state_at_home(transfer: ShownTransfer, now: datetime) -> str:
+def _state_at_home(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.closed_at:
         return transfer.reason
     state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
@@ -83,7 +87,7 @@ def _state_at_home(transfer: ShownTransfer, now: datetime) -> str:
     return f"{state} in {transfer.queue}{since}"
 
 
-def _state_away(transfer: ShownTransfer, now: datetime) -> str:
+def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
     if transfer.outcome:
         return transfer.outcome
     if transfer.closed_at or not transfer.remote_state:
@@ -93,20 +97,22 @@ def _state_away(transfer: ShownTransfer, now: datetime) -> str:
     return f"{transfer.remote_state}{host}{since}"
 
 
-def explain_transfer_wait(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
+def explain_transfer_wait(
+    transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime
+) -> str:
     """Say what a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
         return f"its starter, to take the end home ({transfer.outcome})"
-    if transfer.cause == FailureCause.DROPPED:
+    if transfer.cause == TransferFailureCause.DROPPED:
         return unconfigured_cluster_wait(transfer.remote)
     return _waits_away(transfer, shown, now)
 
 
-def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
+def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
     """Say what a transfer without a known end waits for."""
-    if transfer.desired == DesiredJobState.DEAD:
+    if transfer.desired == DesiredLocalJobState.DEAD:
         return f"{transfer.remote} to delete its job there: it was deleted here"
     if quiet := cluster_silence(shown.clusters.get(transfer.remote), now):
         return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
@@ -114,39 +120,42 @@ def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -
         return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"
     if transfer.missing_since:
         return _missing(transfer, now)
-    if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredJobState.SUSPENDED:
+    if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
         return f"its starter, to release it at {transfer.remote}{_tried(transfer)}"
     return _remote(transfer, shown)
 
 
-def _tried(transfer: ShownTransfer) -> str:
+def _tried(transfer: PublishedTransfer) -> str:
     """Say how the starter's last try failed; '' without a failure."""
     return f"; {transfer.reason}" if transfer.cause else ""
 
 
-def _missing(transfer: ShownTransfer, now: datetime) -> str:
+def _missing(transfer: PublishedTransfer, now: datetime) -> str:
     assert transfer.missing_since
     missing_for = format_duration(now - transfer.missing_since)
     job = f"job {transfer.remote_id}"
     return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
 
 
-def _remote(transfer: ShownTransfer, shown: PublishedState) -> str:
+def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
     """Say what the transfer waits for in the remote job's current state."""
-    if transfer.desired == DesiredJobState.SUSPENDED and not transfer.there.is_suspended:
+    if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
         return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
     if not transfer.remote_state:
         return f"the next answer of {transfer.remote}"
     if _is_unheard(transfer, shown):
         return f"news of host {transfer.remote_host}, which {transfer.remote} does not hear of"
-    if transfer.there.word == JobFact.SUSPENDED and transfer.desired == DesiredJobState.SUSPENDED:
+    if (
+        transfer.there.word == JobStateFact.SUSPENDED
+        and transfer.desired == DesiredLocalJobState.SUSPENDED
+    ):
         return f"{_own_resume(transfer)}: it is suspended at {transfer.remote} by your suspend"
-    if transfer.there.word == JobFact.SUSPENDED:
+    if transfer.there.word == JobStateFact.SUSPENDED:
         return f"a resume: it is suspended at {transfer.remote}{_suspender(transfer.there)}"
     return _WAITS[transfer.there.word](transfer, shown)
 
 
-def _own_resume(transfer: ShownTransfer) -> str:
+def _own_resume(transfer: PublishedTransfer) -> str:
     return f"a resume (qmod -usj {_local(transfer)})"
 
 
@@ -155,36 +164,36 @@ def _suspender(state: JobState) -> str:
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 
-def _is_unheard(transfer: ShownTransfer, shown: PublishedState) -> bool:
+def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(
-        queue.host == transfer.remote_host and QueueFact.UNREACHABLE in queue.facts
+        queue.host == transfer.remote_host and QueueInstanceStateFact.UNREACHABLE in queue.facts
         for queue in queues
     )
 
 
-def _local(transfer: ShownTransfer) -> str:
-    return parse_transfer(transfer.transfer).local
+def _local(transfer: PublishedTransfer) -> str:
+    return parse_transfer_name(transfer.transfer).local
 
 
-def _slot(transfer: ShownTransfer, shown: PublishedState) -> str:
+def _slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
     cluster = shown.clusters.get(transfer.remote)
     if cluster is None or cluster.pending is None:
         return "a free slot"
     return f"a free slot ({cluster.pending} waiting, {cluster.free_slots} free)"
 
 
-_WAITS: Mapping[str, Callable[[ShownTransfer, PublishedState], str]] = {
-    JobFact.WAITING: _slot,
-    JobFact.HELD: lambda transfer, _: f"its hold at {transfer.remote} to be released there",
-    JobFact.RUNNING: lambda _, __: "its end",
-    JobFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete it",
-    JobFact.ERROR: lambda transfer, _: (
+_WAITS: Mapping[str, Callable[[PublishedTransfer, PublishedFilesSnapshot], str]] = {
+    JobStateFact.WAITING: _slot,
+    JobStateFact.HELD: lambda transfer, _: f"its hold at {transfer.remote} to be released there",
+    JobStateFact.RUNNING: lambda _, __: "its end",
+    JobStateFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete it",
+    JobStateFact.ERROR: lambda transfer, _: (
         f"the service, to bring it home: {transfer.remote} put it into the error state"
     ),
-    JobFact.FINISHED: lambda transfer, _: f"{transfer.remote} to account for it",
-    JobFact.UNKNOWN: lambda transfer, _: (
+    JobStateFact.FINISHED: lambda transfer, _: f"{transfer.remote} to account for it",
+    JobStateFact.UNKNOWN: lambda transfer, _: (
         f"its end; {transfer.remote} says {transfer.remote_state}, which is not known here"
     ),
 }

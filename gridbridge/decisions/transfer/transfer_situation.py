@@ -4,15 +4,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 
 EVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferSituation:
+class TransferDecisionInputs:
     """Inputs of transfer decisions: each cluster's last good snapshot, and the time."""
 
     home: str
@@ -27,12 +27,12 @@ class TransferSituation:
     deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # times by name
     reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose id another job has
 
-    def at_home(self, transfer: Transfer) -> JobStatus | None:
+    def at_home(self, transfer: Transfer) -> JobListRow | None:
         """Return the home job list's row of the transfer's task; None if unlisted."""
         local = self.snapshots.get(self.home)
-        return find_home_row(transfer, local) if local else None
+        return find_home_task_of_transfer(transfer, local) if local else None
 
-    def row(self, transfer: Transfer) -> JobStatus | None:
+    def row(self, transfer: Transfer) -> JobListRow | None:
         """Return the remote job list's row of the transfer's job; None if unlisted.
 
         The row is found by job id, or by transfer name while the id is unknown. The row's owner
@@ -49,24 +49,24 @@ class TransferSituation:
         )
 
 
-def find_home_row(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
+def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
     """Return the home row of the transfer's task if the owner matches; else None."""
-    name = parse_transfer(transfer.name)
+    name = parse_transfer_name(transfer.name)
     return _own(local.find(name.job, name.task), transfer)
 
 
-def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
+def _own(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
     return row if row and row.owner == transfer.owner else None
 
 
-def keep_relevant_rows(
-    transfers: Collection[Transfer], situation: TransferSituation
-) -> TransferSituation:
+def keep_rows_deciding_transfers(
+    transfers: Collection[Transfer], situation: TransferDecisionInputs
+) -> TransferDecisionInputs:
     """Reduce a situation to the rows that decide about these transfers.
 
     Each snapshot keeps its counts of waiting jobs and free slots.
     """
-    local_ids = {parse_transfer(transfer.name).job for transfer in transfers}
+    local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
     return replace(
         situation,

@@ -3,15 +3,15 @@
 from datetime import UTC, datetime
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.batch.gridengine import cell_layout_reader
 from gridbridge.batch.gridengine.demand import parse_cell_demand
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
-from gridbridge.errors import ClusterNotObserved, ConfigError, GridbridgeError, ParseError
+from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRound,
-    SavedProgramOutputs,
+    SavedBatchProgramOutputs,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
@@ -22,43 +22,43 @@ from gridbridge.model.policy import Policy
 USUAL_QUEUE = BalanceSection().queue
 
 
-def query_cell_outputs(
+def query_cell_status_outputs(
     policy: Policy, now: datetime
-) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
+) -> tuple[SavedBatchProgramOutputs, SavedBalancerRound]:
     """Query the cluster's status programs; return their raw output and the time before the query.
 
-    Raises ClusterNotObserved when a program does not answer, and ConfigError when the site has no
+    Raises ClusterStateUnknown when a program does not answer, and ConfigError when the site has no
     cluster that the balancer can manage.
     """
     name = policy.site.cluster
     if not name:
         raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
-    cluster = reach_cluster(policy, name)
+    cluster = configured_cluster_address(policy, name)
     shows = adapter_of_cluster(cluster).shows_demand
     if shows is None:
         raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
     try:
         documents, master = shows.query_demand_outputs(cluster)
     except GridbridgeError as error:
-        raise ClusterNotObserved(f"{name}: {error}") from error
+        raise ClusterStateUnknown(f"{name}: {error}") from error
     return documents, SavedBalancerRound(now=now, master=master)
 
 
-def parse_cell_outputs(
-    documents: SavedProgramOutputs,
+def parse_balance_situation(
+    documents: SavedBatchProgramOutputs,
     saved_round: SavedBalancerRound,
     where: str,
     queue: str = USUAL_QUEUE,
 ) -> BalanceSituation:
     """Parse the raw output of a cluster's status programs into a balancer's situation.
 
-    Raises ClusterNotObserved for an incomplete or unreadable answer; the message begins with
+    Raises ClusterStateUnknown for an incomplete or unreadable answer; the message begins with
     `where`. OAR has no queues on nodes, so its slots count as slots of `queue`.
     """
     try:
         cell, laid_out = _read(documents, saved_round, queue)
     except ParseError as error:
-        raise ClusterNotObserved(f"{where}: {error}") from error
+        raise ClusterStateUnknown(f"{where}: {error}") from error
     return BalanceSituation(
         now=saved_round.now,
         cell=cell,
@@ -78,7 +78,7 @@ def parse_cell_outputs(
 
 
 def _read(
-    documents: SavedProgramOutputs, saved_round: SavedBalancerRound, queue: str
+    documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRound, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
         return parse_oar_demand(documents.oar, queue)

@@ -4,13 +4,13 @@ import os
 from contextlib import suppress
 from datetime import datetime
 
-from gridbridge.batch.gridengine.qacct import read_ended_tasks
+from gridbridge.batch.gridengine.qacct import read_task_end_times
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
-    add_run_times,
     merge_tasks_ended_by_minute,
+    update_learnt_run_times,
 )
 from gridbridge.shell import files, followed_file
 from gridbridge.state import published_json
@@ -18,7 +18,7 @@ from gridbridge.state import published_json
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
 
 
-def read_recent_ends(path: str) -> RecentlyEndedTasks:
+def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
     """Return the stored recent ends; empty for a missing or unreadable file.
 
     Then the accounting file is read again from its start.
@@ -28,16 +28,18 @@ def read_recent_ends(path: str) -> RecentlyEndedTasks:
     return RecentlyEndedTasks()
 
 
-def write_recent_ends(path: str, ends: RecentlyEndedTasks) -> None:
+def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
     """Store the recent ends; raise StateError when that fails."""
-    files.replace_file(path, published_json.encode_published_value(ends), durable=False)
+    files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
 
 
-def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
+def add_task_ends_from_accounting(
+    path: str, ends: RecentlyEndedTasks, now: datetime
+) -> RecentlyEndedTasks:
     """Return the recent task ends, with the ends that the accounting file got since the last call.
 
-    A new cell has no accounting file before its first task ends. Raises StateError when the file
-    can't be read.
+    A new cell has no accounting file before its first task ends. Raises StateError when
+    the file can't be read.
     """
     if not ends.place.inode and not os.path.exists(path):
         return ends
@@ -52,9 +54,11 @@ def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> Re
 def _with(
     ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition
 ) -> RecentlyEndedTasks:
-    new_ends = tuple(read_ended_tasks(lines))
+    new_ends = tuple(read_task_end_times(lines))
     return RecentlyEndedTasks(
         place=position,
         minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
-        runs=add_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
+        runs=update_learnt_run_times(
+            ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)
+        ),
     )

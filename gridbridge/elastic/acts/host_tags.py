@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.errors import ClusterNotObserved, CommandLineMistake, ConfigError, GridbridgeError
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
 
@@ -12,31 +12,31 @@ from gridbridge.model.policy import Policy
 def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of each tagged host.
 
-    Raise ClusterNotObserved when the cell does not answer.
+    Raise ClusterStateUnknown when the cell does not answer.
     """
-    cluster = reach_cluster(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return {}
     try:
         return keeps.query_host_tags(cluster)
     except GridbridgeError as error:
-        raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
+        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
 
 
 def require_execution_host(policy: Policy, host: str) -> None:
     """Raise CommandLineMistake for a host that is no execution host of the site's own cluster.
 
-    Raises ClusterNotObserved when the cell does not answer.
+    Raises ClusterStateUnknown when the cell does not answer.
     """
-    cluster = reach_cluster(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return
     try:
         hosts = keeps.list_taggable_hosts(cluster)
     except GridbridgeError as error:
-        raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
+        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):
         raise CommandLineMistake(
             (f"{host}: cluster {policy.site.cluster} has no such execution host",)
@@ -46,10 +46,10 @@ def require_execution_host(policy: Policy, host: str) -> None:
 def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add a tag to a host, or remove it; return the host's tags afterwards.
 
-    Raises ClusterNotObserved when the cell does not answer, and CommandFailed when it refuses the
+    Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when it refuses the
     change.
     """
-    cluster = reach_cluster(policy, _own(policy))
+    cluster = configured_cluster_address(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster

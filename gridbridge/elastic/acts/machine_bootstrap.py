@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.elastic_nodes import JoiningMachine
+from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.places import BOOTSTRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell import files
@@ -28,12 +28,12 @@ MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
 class MachineBootstrap:
     """The bootstrap steps of one site, run on new machines over ssh."""
 
-    settings: BootstrapSection
+    settings: MachineBootstrapSection
     cell: GridEngineCell
     port: int = 22
     folder: str = BOOTSTRAP
 
-    def prepare(self, node: JoiningMachine, hosts: Iterable[str]) -> None:
+    def prepare(self, node: MachineToJoinCell, hosts: Iterable[str]) -> None:
         """Run all bootstrap steps but the last, which starts the execution daemon.
 
         The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong
@@ -46,15 +46,15 @@ class MachineBootstrap:
                 node, {step: TEXTS[step](self, node, hosts) for step in steps if step != START}
             )
 
-    def start(self, node: JoiningMachine) -> None:
+    def start(self, node: MachineToJoinCell) -> None:
         """Start the execution daemon, if that is a configured step; raise as `prepare`."""
         if START in self.settings.steps.split():
             self._do(node, {START: ""})
 
-    def _do(self, node: JoiningMachine, texts: Mapping[str, str]) -> None:
+    def _do(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
         from gridbridge.shell.connection import bootstrap_client  # 200 ms
 
-        machine = bootstrap_client.BootstrapMachine(
+        machine = bootstrap_client.NewMachineLogin(
             address=node.address,
             host_key=node.host_key,
             user=self.settings.user,
@@ -73,14 +73,14 @@ class MachineBootstrap:
         arguments = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote_for_sh, (script, step, *arguments))))
 
-    def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
+    def _names(self, node: MachineToJoinCell, hosts: Iterable[str]) -> str:
         addresses = {node.name: node.address}
         for host in (*hosts, socket.gethostname()):
             if host not in addresses and (address := resolve_host_address(host)):
                 addresses[host] = address
         return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
-    def _people(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
+    def _people(self, _node: MachineToJoinCell, _hosts: Iterable[str]) -> str:
         return "".join(map(_person, self.settings.people.split()))
 
     def servers(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class MachineBootstrap:
         matches = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)
 
-    def _mounts(self, _node: JoiningMachine, _hosts: Iterable[str]) -> str:
+    def _mounts(self, _node: MachineToJoinCell, _hosts: Iterable[str]) -> str:
         return "".join(f"{line}\n" for line in self._mounted())
 
     def _mounted(self) -> list[str]:
@@ -100,7 +100,7 @@ class MachineBootstrap:
         return [line for line in entries if line and not line.startswith("#")]
 
 
-TEXTS: Mapping[str, Callable[[MachineBootstrap, JoiningMachine, Iterable[str]], str]] = {
+TEXTS: Mapping[str, Callable[[MachineBootstrap, MachineToJoinCell, Iterable[str]], str]] = {
     "names": MachineBootstrap._names,
     "people": MachineBootstrap._people,
     "mounts": MachineBootstrap._mounts,
@@ -118,7 +118,7 @@ def resolve_host_address(host: str) -> str:
 def _text(path: str, key: str) -> str:
     """Return the text of a configured file; raise ConfigError with its key for a missing file."""
     try:
-        return files.read_safe_file(path, MOST_BYTES)[0].decode()
+        return files.read_file_only_owner_writes(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:
         raise ConfigError((f"[bootstrap] {key}: {path}: {error.strerror}",)) from error
     except UnicodeDecodeError as error:

@@ -9,25 +9,30 @@ from functools import partial
 from threading import Lock
 from typing import Protocol, cast
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.batch.gridengine import execution_hosts, reservations, task_rescheduling
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import node_power
-from gridbridge.batch.root_helpers import run_root_verb
+from gridbridge.batch.root_helpers import run_gridbridge_as_root
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
-from gridbridge.elastic.acts.oar_nodes import OarMembership
-from gridbridge.errors import AddressTaken, CommandFailed, HostInNoQueue, TasksOnLostHost
+from gridbridge.elastic.acts.oar_nodes import OarNodePower
+from gridbridge.errors import (
+    CommandFailed,
+    NewHostInNoQueue,
+    NewMachineAddressInUse,
+    TasksOnLostHost,
+)
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostDeparture,
-    HostIdleness,
+    HostIdleCheck,
     HostJoinStep,
-    JoiningMachine,
+    HostRemovalProgress,
+    MachineToJoinCell,
     is_same_host,
 )
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, GridEngineCell, OarServer
@@ -36,7 +41,7 @@ from gridbridge.shell.clock import Clock
 _log = logging.getLogger(__name__)
 
 
-class ClusterMembership(Protocol):
+class ExecutionHostMembership(Protocol):
     """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
 
     Each call may be repeated, also after a kill, and every command has a timeout. Raises
@@ -44,7 +49,7 @@ class ClusterMembership(Protocol):
     SshAccessRejected when a machine's host key is wrong.
     """
 
-    def join(self, node: JoiningMachine) -> HostJoinStep:
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Do the missing steps of a machine's joining; return the step that it has reached.
 
         The host's queues are enabled last, after its daemon has reported.
@@ -74,7 +79,7 @@ class ClusterMembership(Protocol):
         """Return the commands by which an administrator removes a vanished host."""
         ...
 
-    def look(self, host: str) -> HostIdleness:
+    def look(self, host: str) -> HostIdleCheck:
         """Query whether a host is idle, closed and listed."""
         ...
 
@@ -86,7 +91,7 @@ class ClusterMembership(Protocol):
         """Tell the batch system that a closed and idle host is being switched off."""
         ...
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
         ...
 
@@ -94,7 +99,7 @@ class ClusterMembership(Protocol):
         """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
         ...
 
-    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Remove a closed and idle host from the cluster, and its name from the hosts files.
 
         The daemon of a dead host is not contacted.
@@ -102,31 +107,34 @@ class ClusterMembership(Protocol):
         ...
 
 
-def open_node(
-    node: OwnedNode, membership: ClusterMembership, closed: frozenset[str], now: datetime
-) -> OwnedNode:
+def enable_node_queues(
+    node: BalancerOwnedNode,
+    membership: ExecutionHostMembership,
+    closed: frozenset[str],
+    now: datetime,
+) -> BalancerOwnedNode:
     """Enable a node's queues, but not its `closed` queues; return the node as ready since `now`."""
     step = membership.open(node.name, closed)
     return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridEngineMembership:
-    """Adds execution hosts to one Grid Engine cell, and removes them (ClusterMembership)."""
+class GridEngineHostMembership:
+    """Adds execution hosts to one Grid Engine cell, and removes them (ExecutionHostMembership)."""
 
     cell: GridEngineCell
     preparing: MachineBootstrap
-    root: Callable[..., None] = field(default=run_root_verb)
+    root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
-    def join(self, node: JoiningMachine) -> HostJoinStep:
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Do the missing steps of a machine's joining; return the step that it has reached.
 
         The machine is bootstrapped before the cell knows it, so a machine with a wrong host key
-        leaves no trace. Raises AddressTaken for a machine with another host's address. Raises
-        HostInNoQueue for a host that reports and has no queue, because no task would ever start
-        there.
+        leaves no trace. Raises NewMachineAddressInUse for a machine with another host's address.
+        Raises NewHostInNoQueue for a host that reports and has no queue, because no task would ever
+        start there.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -141,9 +149,9 @@ class GridEngineMembership:
             self.close(node.name)
             self.preparing.start(node)
             return HostJoinStep.ADMITTED
-        instances = execution_hosts.query_host_instances(self.cell, node.name)
+        instances = execution_hosts.query_host_queue_instances(self.cell, node.name)
         if not instances:
-            raise HostInNoQueue(node.name, node.hostgroups)
+            raise NewHostInNoQueue(node.name, node.hostgroups)
         usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
         with self.turn:
             for queue in node.queues or usual:
@@ -156,11 +164,11 @@ class GridEngineMembership:
 
     def close(self, host: str) -> None:
         """Disable all queues of a host; a host that the cell does not know counts as closed."""
-        execution_hosts.disable_host(self.cell, host)
+        execution_hosts.disable_host_queues(self.cell, host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Enable a host's queues, but not those that were disabled on all hosts."""
-        closed_queues = execution_hosts.enable_host(self.cell, host, closed)
+        closed_queues = execution_hosts.enable_host_queues(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
             words = "event=left_closed node=%s queues=%r command=%r"
@@ -188,14 +196,14 @@ class GridEngineMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def look(self, host: str) -> HostIdleness:
+    def look(self, host: str) -> HostIdleCheck:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
-        instances = execution_hosts.query_host_instances(self.cell, host)
+        instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
             instance.rpartition("@")[2] for instance in reservations.query_reserved_slots(self.cell)
         ]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
-        return HostIdleness(
+        return HostIdleCheck(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
             is_closed=all(instance.is_disabled for instance in instances),
             is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
@@ -208,15 +216,15 @@ class GridEngineMembership:
     def halt(self, host: str) -> None:
         """Do nothing: Grid Engine needs no notice of a closed host that is switched off."""
 
-    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+    def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
-        return task_rescheduling.query_movable_tasks(self.cell, of_hosts, self.clock.now_s())
+        return task_rescheduling.query_reschedulable_tasks(self.cell, of_hosts, self.clock.now_s())
 
     def put_elsewhere(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
-    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Remove a closed host from the cell, and its name from the hosts files.
 
         While a task remains, the host's daemon must keep running, because it reports the ends of
@@ -225,18 +233,18 @@ class GridEngineMembership:
         Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
-            return HostDeparture.kept(used)
+            return HostRemovalProgress.kept(used)
         with self.turn:
             execution_hosts.remove_host_from_queues(self.cell, host)
         execution_hosts.remove_host_from_groups(self.cell, host)
-        execution_hosts.dismiss_host(self.cell, host)
+        execution_hosts.remove_admin_and_submit_host(self.cell, host)
         if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
             execution_hosts.stop_execd(self.cell, host)
         if named := execution_hosts.remove_execution_host(self.cell, host):
-            return HostDeparture.kept(f"{named}; `qconf -de {host}` shows it")
+            return HostRemovalProgress.kept(f"{named}; `qconf -de {host}` shows it")
         self.root("unexport", host)
         self.root("unname", host)
-        return HostDeparture.left()
+        return HostRemovalProgress.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
         """Preempt best-effort tasks; reschedule the rerunnable tasks of a dead host.
@@ -246,7 +254,7 @@ class GridEngineMembership:
         used = self._used(host)
         for instance in used:
             if is_dead:
-                execution_hosts.reschedule_queue_instance(self.cell, host, instance.queue)
+                execution_hosts.reschedule_instance_tasks(self.cell, host, instance.queue)
             elif instance.is_best_effort and not instance.is_suspended:
                 execution_hosts.suspend_queue_instance(self.cell, host, instance.queue)
         if is_dead and used:
@@ -262,11 +270,11 @@ class GridEngineMembership:
     def _used(self, host: str) -> list[HostQueueInstance]:
         return [
             instance
-            for instance in execution_hosts.query_host_instances(self.cell, host)
+            for instance in execution_hosts.query_host_queue_instances(self.cell, host)
             if instance.is_used
         ]
 
-    def _name(self, node: JoiningMachine) -> None:
+    def _name(self, node: MachineToJoinCell) -> None:
         """Make the node's name resolve to its address on this host."""
         if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
@@ -274,8 +282,8 @@ class GridEngineMembership:
             why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
-    def _require_its_own(self, node: JoiningMachine, admitted: tuple[str, ...]) -> None:
-        """Raise AddressTaken when the node's address belongs to another host.
+    def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
+        """Raise NewMachineAddressInUse when the node's address belongs to another host.
 
         Without this check the other host would be bootstrapped. A silent host of the cell does not
         count: its machine may be gone, and its address reused.
@@ -286,12 +294,12 @@ class GridEngineMembership:
         fixed = (socket.gethostname(), *self.preparing.servers())
         conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
         if conflicts:
-            raise AddressTaken(node.name, node.address, conflicts[0])
+            raise NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
-    def _admit(self, node: JoiningMachine) -> None:
+    def _admit(self, node: MachineToJoinCell) -> None:
         """Register the node in the cell: first its resources, then its queues."""
-        execution_hosts.admit_host(self.cell, node.name)
-        execution_hosts.set_host_resources(self.cell, node.name, node.resources)
+        execution_hosts.add_execution_host(self.cell, node.name)
+        execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
         for group in node.hostgroups:
             execution_hosts.add_host_to_group(self.cell, node.name, group)
         with self.turn:
@@ -299,25 +307,25 @@ class GridEngineMembership:
                 execution_hosts.add_host_to_queue(self.cell, node.name, queue)
 
 
-def own_cluster_membership(policy: Policy) -> ClusterMembership:
+def local_host_membership(policy: Policy) -> ExecutionHostMembership:
     """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
-    cluster = reach_cluster(policy, policy.site.cluster)
+    cluster = configured_cluster_address(policy, policy.site.cluster)
     # looking at any other kind was refused before
     return MEMBERSHIPS[cluster.kind](policy, cluster)
 
 
-def _of_cell(policy: Policy, cluster: Away) -> ClusterMembership:
+def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
     cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
-    return GridEngineMembership(
+    return GridEngineHostMembership(
         cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
     )
 
 
-def _of_server(_: Policy, cluster: Away) -> ClusterMembership:
-    return OarMembership(look_at=partial(node_power.query_node_facts, cast("OarServer", cluster)))
+def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:
+    return OarNodePower(look_at=partial(node_power.query_node_facts, cast("OarServer", cluster)))
 
 
-MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ClusterMembership]] = {
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
     ClusterKind.GRIDENGINE: _of_cell,
     ClusterKind.OAR: _of_server,
 }

@@ -10,28 +10,33 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.elastic.acts import power_acts
-from gridbridge.elastic.acts.membership import ClusterMembership, open_node
+from gridbridge.elastic.acts.membership import ExecutionHostMembership, enable_node_queues
 from gridbridge.elastic.acts.power_acts import ChangeHostTag, HostPowerActRunner, ignore_host_tag
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import (
     HostNotReached,
-    NoCapacity,
-    ProviderFailed,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
     SshAccessRejected,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
     ElasticNodeState,
     HostJoinStep,
-    HostLeaveStep,
-    JoiningMachine,
+    HostRemovalResult,
+    MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
+    BalancerOwnedNode,
+    DueNodeAct,
+    NodeStateCause,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -44,16 +49,16 @@ class NodeActRunner:
     """Carries out acts on the nodes of one site; acts on different nodes may run in parallel."""
 
     cluster: str
-    pools: Mapping[str, PoolSection]
+    pools: Mapping[str, NodePoolSection]
     providers: Mapping[str, MachineProvider]  # by pool
     supplies: Mapping[str, HostPowerControl]  # of hosts of the site's own, by pool
-    membership: ClusterMembership
+    membership: ExecutionHostMembership
     now: Callable[[], datetime]
     tag: ChangeHostTag = ignore_host_tag  # of hosts that are switched on and off
     fill_first: bool = False  # nodes are filled one after the other
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: DueNodeAct) -> OwnedNode:
+    def do(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Carry out a due act and return the node's new state.
 
         Raises GridbridgeError when the next round has to retry the act.
@@ -81,7 +86,7 @@ class NodeActRunner:
             closed=self.closed,
         )
 
-    def _create(self, node: OwnedNode) -> OwnedNode:
+    def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Have the node's machine created by its provider.
 
         When the outcome is unknown the node stays requested, and the provider's next list decides.
@@ -90,9 +95,9 @@ class NodeActRunner:
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
             machine = self._provider(node).create(node.name, tags)
-        except (NoCapacity, ProviderFailed) as error:
+        except (ProviderOutOfMachines, ProviderPermanentFailure) as error:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
-            is_full = isinstance(error, NoCapacity)
+            is_full = isinstance(error, ProviderOutOfMachines)
             cause = NodeStateCause.NO_CAPACITY if is_full else NodeStateCause.NOT_GRANTED
             return node.entering(ElasticNodeState.GONE, self.now(), cause)
         except ProviderRequestRepeatable as error:
@@ -106,7 +111,7 @@ class NodeActRunner:
             up_since=machine.created or self.now(),  # it costs something from now on
         )
 
-    def _join(self, node: OwnedNode) -> OwnedNode:
+    def _join(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Continue the joining of a node; a machine with a wrong host key is destroyed."""
         try:
             step = self.membership.join(self._joining(node))
@@ -122,19 +127,19 @@ class NodeActRunner:
             return replace(ready, step=step, idle_since=None)
         return replace(node, step=step)
 
-    def _remove(self, node: OwnedNode) -> OwnedNode:
+    def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Close a node; evict it if it is still idle, else open it again."""
         if node.is_kept:  # somebody wants it back meanwhile
-            return open_node(node, self.membership, self.closed, self.now())
+            return enable_node_queues(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._evict(node.entering(ElasticNodeState.REMOVING, self.now(), node.cause))
         if node.cause is NodeStateCause.DRAINED:
             return node
-        return open_node(node, self.membership, self.closed, self.now())
+        return enable_node_queues(node, self.membership, self.closed, self.now())
 
-    def _evict(self, node: OwnedNode) -> OwnedNode:
+    def _evict(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Remove a node from the cell, then destroy its machine; the next round checks the result.
 
         A host that may be alive is inspected first, because it may run tasks: an administrator may
@@ -144,23 +149,23 @@ class NodeActRunner:
         if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
-        if leaving.step is HostLeaveStep.LEFT:
+        if leaving.step is HostRemovalResult.LEFT:
             return self._destroy(replace(node, step=HostJoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
 
-    def _put_back(self, node: OwnedNode) -> OwnedNode:
+    def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Keep a node in the cell; joining it again restores the queues and groups that it lost."""
         if node.cause is NodeStateCause.SILENT:
-            return open_node(node, self.membership, self.closed, self.now())
+            return enable_node_queues(node, self.membership, self.closed, self.now())
         return replace(
             node.entering(ElasticNodeState.JOINING, self.now()),
             idle_since=None,
             step=HostJoinStep.NONE,
         )
 
-    def _is_in_use(self, node: OwnedNode) -> bool:
+    def _is_in_use(self, node: BalancerOwnedNode) -> bool:
         """Close a host and say whether it still runs a task."""
         idleness = self.membership.look(node.name)
         if idleness.is_listed and not idleness.is_closed:
@@ -168,20 +173,20 @@ class NodeActRunner:
             idleness = self.membership.look(node.name)
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
-    def _destroy(self, node: OwnedNode) -> OwnedNode:
+    def _destroy(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Destroy the node's machine; a node without a machine id has none that we know of."""
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node
 
-    def _provider(self, node: OwnedNode) -> MachineProvider:
+    def _provider(self, node: BalancerOwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
-            raise ProviderFailed(f"{node.name}: pool {node.pool} has no provider now")
+            raise ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider now")
         return self.providers[node.pool]
 
-    def _joining(self, node: OwnedNode) -> JoiningMachine:
+    def _joining(self, node: BalancerOwnedNode) -> MachineToJoinCell:
         pool = self.pools[node.pool]
-        return JoiningMachine(
+        return MachineToJoinCell(
             name=node.name,
             address=node.address,
             host_key=node.host_key,
@@ -194,16 +199,16 @@ class NodeActRunner:
         )
 
 
-def _machine(node: OwnedNode) -> ProviderMachine:
+def _machine(node: BalancerOwnedNode) -> ProviderMachine:
     return ProviderMachine(
         id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address
     )
 
 
-ACTS: Mapping[NodeAct, Callable[[NodeActRunner, OwnedNode], OwnedNode]] = {
-    NodeAct.CREATE: NodeActRunner._create,
-    NodeAct.JOIN: NodeActRunner._join,
-    NodeAct.REMOVE: NodeActRunner._remove,
-    NodeAct.EVICT: NodeActRunner._evict,
-    NodeAct.DESTROY: NodeActRunner._destroy,
+ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, BalancerOwnedNode], BalancerOwnedNode]] = {
+    BalancerNodeAct.CREATE: NodeActRunner._create,
+    BalancerNodeAct.JOIN: NodeActRunner._join,
+    BalancerNodeAct.REMOVE: NodeActRunner._remove,
+    BalancerNodeAct.EVICT: NodeActRunner._evict,
+    BalancerNodeAct.DESTROY: NodeActRunner._destroy,
 }

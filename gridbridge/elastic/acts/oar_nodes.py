@@ -1,19 +1,22 @@
-"""Power OAR's nodes off and on; OAR nodes are never created or removed (ClusterMembership)."""
+"""Power OAR's nodes off and on.
+
+OAR nodes are never created or removed (ExecutionHostMembership).
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from gridbridge.batch.oar import node_power
-from gridbridge.batch.oar.node_power import OarNodeFacts
+from gridbridge.batch.oar.node_power import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
-    HostDeparture,
-    HostIdleness,
+    HostIdleCheck,
     HostJoinStep,
-    JoiningMachine,
+    HostRemovalProgress,
+    MachineToJoinCell,
 )
 from gridbridge.model.places import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -22,19 +25,19 @@ SETTLED_S, PAUSE_S = 45.0, 0.5  # a pass of the scheduler may take SCHEDULER_TIM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OarMembership:
+class OarNodePower:
     """Closes, halts and opens the nodes of the local OAR server."""
 
-    look_at: Callable[[str], OarNodeFacts]
+    look_at: Callable[[str], OarNodeState]
     root: Callable[..., None] = field(default=node_power.run_root_node_verb)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
-    def join(self, node: JoiningMachine) -> HostJoinStep:
-        """Raise ProviderFailed: gridbridge only powers OAR's nodes off and on, and adds none."""
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+        """Raise ProviderPermanentFailure: gridbridge never adds OAR nodes."""
         _refuse(node.name)
 
-    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
-        """Raise ProviderFailed: gridbridge only powers OAR's nodes off and on, and removes none."""
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+        """Raise ProviderPermanentFailure: gridbridge never removes OAR nodes."""
         del is_dead
         _refuse(host)
 
@@ -53,11 +56,11 @@ class OarMembership:
         self.root("settle", host)
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
-    def look(self, host: str) -> HostIdleness:
+    def look(self, host: str) -> HostIdleCheck:
         """Query a node's state; a node that is neither Alive nor halted is not closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
-        return HostIdleness(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
+        return HostIdleCheck(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
         """Return True: OAR itself ends and resubmits best-effort jobs when a node is halted."""
@@ -88,7 +91,7 @@ class OarMembership:
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator sets a node Alive."""
-        return " ".join(node_power.node_setting_command("open", host))
+        return " ".join(node_power.node_state_command("open", host))
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a node that is off."""
@@ -98,7 +101,7 @@ class OarMembership:
         """Return the command by which an administrator removes a node from OAR."""
         return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return no task: OAR reruns a job under a new number, and not on request."""
         del hosts
         return {}
@@ -108,7 +111,7 @@ class OarMembership:
         del host
         return False
 
-    def _await(self, host: str, is_so: Callable[[OarNodeFacts], bool]) -> None:
+    def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
         """Poll a node until OAR has applied a change; raise CommandFailed after a timeout."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
@@ -124,9 +127,9 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
     The result is empty for an unknown verb.
     """
     if len(words) == 2 and words[0] in node_power.SETTINGS:
-        return (node_power.node_setting_command(*words),)
+        return (node_power.node_state_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
-        return node_power.node_tag_commands(words[1], "".join(words[2:]))
+        return node_power.store_node_tags_commands(words[1], "".join(words[2:]))
     return ()
 
 
@@ -152,4 +155,6 @@ def require_oar_energy_saving_off(
 
 
 def _refuse(host: str) -> NoReturn:
-    raise ProviderFailed(f"{host}: nodes of an OAR server are switched on and off, never made")
+    raise ProviderPermanentFailure(
+        f"{host}: nodes of an OAR server are switched on and off, never made"
+    )

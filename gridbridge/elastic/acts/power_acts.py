@@ -9,16 +9,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.acts.membership import ClusterMembership, open_node
+from gridbridge.elastic.acts.membership import ExecutionHostMembership, enable_node_queues
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
-from gridbridge.errors import GridbridgeError, HostNotIdle, ProviderFailed
+from gridbridge.errors import GridbridgeError, ProviderPermanentFailure, SilentHostMayRunTasks
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostIdleness,
+    HostIdleCheck,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
+    BalancerOwnedNode,
+    DueNodeAct,
+    NodeStateCause,
+)
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 _log = logging.getLogger(__name__)
@@ -39,12 +44,12 @@ class HostPowerActRunner:
     """Powers the site's own hosts off and on; acts on different hosts may run in parallel."""
 
     supplies: Mapping[str, HostPowerControl]  # by pool
-    membership: ClusterMembership
+    membership: ExecutionHostMembership
     tag: ChangeHostTag
     now: Callable[[], datetime]
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: DueNodeAct) -> OwnedNode:
+    def do(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Carry out a due act and return the node's new state.
 
         Raises GridbridgeError when the next round has to retry the act.
@@ -52,7 +57,7 @@ class HostPowerActRunner:
         assert due.act
         return ACTS[due.act](self, due)
 
-    def _rest(self, due: DueNodeAct) -> OwnedNode:
+    def _rest(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Close a host; switch it off if it is still idle, else open it again.
 
         Best-effort tasks are preempted first, which may take several rounds. The standby tag is
@@ -80,7 +85,7 @@ class HostPowerActRunner:
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(self, node: OwnedNode, idleness: HostIdleness) -> bool:
+    def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostIdleCheck) -> bool:
         """Say whether a busy host stays closed; reschedule its tasks if the squeeze wants that."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
@@ -88,48 +93,48 @@ class HostPowerActRunner:
             idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
         )
 
-    def _wake(self, due: DueNodeAct) -> OwnedNode:
+    def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Switch a host on; later rounds see it come up, or repeat the request."""
         self._supply(due.node).start(_machine(due.node))
         return due.node
 
-    def _open(self, due: DueNodeAct) -> OwnedNode:
+    def _open(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Enable a host's queues; remove only the standby tag that a squeeze wrote."""
         self.tag(due.node.name, STANDBY_AUTO, False)
         works = self._opened(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
-    def _stop(self, due: DueNodeAct) -> OwnedNode:
+    def _stop(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Switch off a host that did not come up or did not go off; it keeps its tags.
 
-        The host counts as up until a provider reports it off. Raises HostNotIdle while the cell
-        lists a task there.
+        The host counts as up until a provider reports it off. Raises SilentHostMayRunTasks while
+        the cell lists a task there.
         """
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
-            raise HostNotIdle(due.node.name)
+            raise SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._supply(due.node).stop(_machine(due.node))
         node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
-    def _opened(self, node: OwnedNode) -> OwnedNode:
-        return open_node(node, self.membership, self.closed, self.now())
+    def _opened(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        return enable_node_queues(node, self.membership, self.closed, self.now())
 
-    def _supply(self, node: OwnedNode) -> HostPowerControl:
+    def _supply(self, node: BalancerOwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
-            raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
+            raise ProviderPermanentFailure(f"{node.name}: nobody switches it on and off now")
         return self.supplies[node.pool]
 
 
-def _machine(node: OwnedNode) -> ProviderMachine:
+def _machine(node: BalancerOwnedNode) -> ProviderMachine:
     return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
 
 
-ACTS: Mapping[NodeAct, Callable[[HostPowerActRunner, DueNodeAct], OwnedNode]] = {
-    NodeAct.REST: HostPowerActRunner._rest,
-    NodeAct.WAKE: HostPowerActRunner._wake,
-    NodeAct.OPEN: HostPowerActRunner._open,
-    NodeAct.STOP: HostPowerActRunner._stop,
+ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], BalancerOwnedNode]] = {
+    BalancerNodeAct.REST: HostPowerActRunner._rest,
+    BalancerNodeAct.WAKE: HostPowerActRunner._wake,
+    BalancerNodeAct.OPEN: HostPowerActRunner._open,
+    BalancerNodeAct.STOP: HostPowerActRunner._stop,
 }

@@ -13,7 +13,7 @@ from gridbridge.elastic.balancer.balance_journal import PROGRAM
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerOverview
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.status_report import RecordedDecision
@@ -27,7 +27,8 @@ MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in commo
 def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
     """Load the balancer's nodes, pools, costs and pending requests from its state file.
 
-    Raises StateError for an account that may not read the file, or before the first round.
+    Raises StateError for an account that may not read the file, or before the first
+    round.
     """
     with _opened(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
@@ -40,13 +41,13 @@ def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> Balancer
         )
 
 
-def request_node_change(
-    host: str, request: NodeRequestKind, path: str = BALANCE_STATE
-) -> OwnedNode:
+def record_node_change_request(
+    host: str, request: AdministratorRequestKind, path: str = BALANCE_STATE
+) -> BalancerOwnedNode:
     """Record an administrator's request to drain, keep or free a node in the next round.
 
-    It replaces an earlier request for the node. Raises StateError for a host that is no node of the
-    balancer, and for a node that is already being removed.
+    It replaces an earlier request for the node. Raises StateError for a host that is no
+    node of the balancer, and for a node that is already being removed.
     """
     with _opened(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)

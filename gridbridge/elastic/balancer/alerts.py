@@ -5,9 +5,9 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import node_inventory_check
 from gridbridge.decisions.elastic.node_alerts import is_site_owned_host
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ElasticNodeState, ProviderMachine
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 
 _log = logging.getLogger(__name__)
 
@@ -16,12 +16,12 @@ Ending = Callable[[str, str], str]  # what is typed to end a machine, by its poo
 
 
 def alert_undestroyed_machines(
-    world: BalancerNodesSnapshot, pools: Mapping[str, PoolSection], ending: Ending
+    world: BalancerNodesSnapshot, pools: Mapping[str, NodePoolSection], ending: Ending
 ) -> None:
     """Log the removed nodes whose machines the provider does not destroy."""
     for node in node_inventory_check.nodes_with_undeleted_machines(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
-        pool, mend = pools.get(node.pool, PoolSection()), ending(node.pool, node.machine)
+        pool, mend = pools.get(node.pool, NodePoolSection()), ending(node.pool, node.machine)
         _log.warning(words, node.name, node.pool, pool.provider, node.machine, mend)
 
 
@@ -37,7 +37,7 @@ def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Contai
 
 
 def alert_released_hosts_still_off(
-    nodes: Iterable[OwnedNode], opening: Callable[[str], str]
+    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
 ) -> None:
     """Log the command that opens each powered-off host that the balancer no longer manages."""
     for node in nodes:
@@ -45,7 +45,7 @@ def alert_released_hosts_still_off(
 
 
 def describe_abandoned_nodes(
-    nodes: Iterable[OwnedNode], opening: Callable[[str], str]
+    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
 ) -> tuple[str, ...]:
     """Describe each node that no round manages any more, because no provider is configured."""
     return tuple(
@@ -55,19 +55,19 @@ def describe_abandoned_nodes(
     )
 
 
-def _mend(node: OwnedNode, opening: Callable[[str], str]) -> str:
+def _mend(node: BalancerOwnedNode, opening: Callable[[str], str]) -> str:
     if is_site_owned_host(node):
         return f"`{opening(node.name)}` opens it once it is on"
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
 def alert_nodes_missing_from_list(
-    nodes: Iterable[OwnedNode], pools: Mapping[str, PoolSection]
+    nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]
 ) -> None:
     """Log the nodes that report to the cell but are missing from their provider's list."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
-        provider = pools.get(node.pool, PoolSection()).provider
+        provider = pools.get(node.pool, NodePoolSection()).provider
         advice = (
             f"have provider {provider} list it again (its place, account and program as before)"
         )
@@ -113,7 +113,9 @@ def alert_late_keep_requests(nodes: Iterable[str]) -> None:
         _log.warning("event=kept_too_late node=%s", name)
 
 
-def alert_dead_nodes_with_tasks(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
+def alert_dead_nodes_with_tasks(
+    nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]
+) -> None:
     """Log the dead nodes on which the cell still lists tasks."""
     for node in nodes:
         words = "event=hangs node=%s machine=%s mend=%r"
@@ -121,7 +123,7 @@ def alert_dead_nodes_with_tasks(nodes: Iterable[OwnedNode], clearing: Callable[[
 
 
 def alert_hosts_switched_off_under_tasks(
-    nodes: Iterable[OwnedNode], clearing: Callable[[str], str]
+    nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]
 ) -> None:
     """Log the hosts that were switched off by hand while they ran tasks."""
     for node in nodes:

@@ -15,7 +15,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import JournalEntry, make_journal_entry
+from gridbridge.program.journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]
@@ -27,7 +27,7 @@ def balance_journal_entry(
     rules: BalanceSection,
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests,
-) -> JournalEntry | None:
+) -> DecisionJournalEntry | None:
     """Return the journal entry of a round with its inputs; None for a round without acts.
 
     `gridbridge replay` recomputes each node's act from these inputs. The number of wanted nodes,
@@ -50,7 +50,7 @@ def balance_journal_entry(
     )
 
 
-def replay_balancer_round(situation: Kept) -> list[str]:
+def recompute_recorded_node_acts(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
         decode_model_value(situation["world"], BalancerNodesSnapshot),

@@ -9,18 +9,18 @@ from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host, i
 from gridbridge.decisions.elastic.round_acts import node_with_idle_time
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import cell_observer, round_decision, round_state_reader
-from gridbridge.errors import ClusterNotObserved, ConfigError
+from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancePlanReport, JobOrHostExplanation
-from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_host
+from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_short_host_name
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import leave_root_for
+from gridbridge.shell.account import drop_root_to_account
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
 NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
@@ -54,10 +54,10 @@ def preview_balance_plan(
     """Decide as a round would, without acting, and return the plan's report.
 
     With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises
-    ClusterNotObserved or ParseError for incomplete inputs, and ConfigError for contradicting
+    ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for contradicting
     limits.
     """
-    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
+    policy = users_configuration.load_folder_or_site_config(folder, path)
     situation = _situation(policy, folder, now)
     if folder:
         return _decided(situation, policy, options, is_live=False)
@@ -65,7 +65,7 @@ def preview_balance_plan(
     pool_names = {name for name, pool in policy.pools.items() if pool.provider}
     if silent and silent.keys() == pool_names and not policy.squeeze.enabled:
         whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
-        raise ClusterNotObserved(f"no provider gave a whole list of its machines: {whys}")
+        raise ClusterStateUnknown(f"no provider gave a whole list of its machines: {whys}")
     nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
     failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
     situation = replace(situation, nodes=tuple(nodes), failed=failed)
@@ -83,7 +83,7 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
         return {}, ()
     from gridbridge.elastic.balancer import machine_lists  # imports all providers
 
-    leave_root_for(BALANCE_ACCOUNT)  # whose files the providers need
+    drop_root_to_account(BALANCE_ACCOUNT)  # whose files the providers need
     if not machine_lists.may_query_providers():
         return {}, (LISTS_UNASKED,)
     return {
@@ -105,7 +105,7 @@ def _decided(
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
-        report = round_decision.decide_plan_report(
+        report = round_decision.decide_and_report_balance(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
         return replace(report, unseen=unseen)
@@ -113,7 +113,7 @@ def _decided(
     from gridbridge.elastic.balancer.squeeze_preview import query_movable_tasks
 
     own = {node.name for node in situation.nodes if node.pool in switched}
-    tags = tags_by_host(host_tags.read_host_tags(policy))
+    tags = tags_by_short_host_name(host_tags.read_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
     planned = round_decision.decide_balance_plan(
@@ -121,8 +121,10 @@ def _decided(
     )
     facts = StandbyHostFacts(tags=tags, movable=query_movable_tasks(policy, situation))
     mine = round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = round_decision.decide_squeeze(mine, planned, rules, policy.squeeze, facts)
-    decision = round_decision.build_plan_report(
+    standby_plan, _, _ = round_decision.decide_hosts_to_switch(
+        mine, planned, rules, policy.squeeze, facts
+    )
+    decision = round_decision.balance_plan_report(
         round_decision.subtract_squeeze_from_plan(planned, standby_plan, own),
         rules,
         demand,
@@ -133,7 +135,7 @@ def _decided(
 
 def _unseen(policy: Policy) -> tuple[str, ...]:
     """Return notes about facts that a round sees and this account may not read."""
-    if not are_balancer_nodes_unknown():
+    if not may_not_read_balancer_nodes():
         return ()
     is_squeezed = policy.squeeze.enabled and bool(policy.powered)
     return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
@@ -141,23 +143,26 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 def load_balance_configuration(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; ConfigError for an invalid one."""
-    return users_configuration.load_policy_with_home_cluster(path)
+    return users_configuration.load_with_home_cluster_section(path)
 
 
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOptions
-) -> tuple[BalanceSection, DemandSection]:
+) -> tuple[BalanceSection, DemandPolicySection]:
     """Return the balance and demand rules with the command line's values."""
     return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save the inputs of a round in a folder; ClusterNotObserved or OutputError when that fails."""
-    policy = users_configuration.load_policy_with_home_cluster(path)
-    cell_observer.save_observed_round(policy, folder, now)
+    """Save the inputs of a round in a folder.
+
+    ClusterStateUnknown or StandardOutputUnwritable when that fails.
+    """
+    policy = users_configuration.load_with_home_cluster_section(path)
+    cell_observer.save_balancer_round_inputs(policy, folder, now)
 
 
-def are_balancer_nodes_unknown() -> bool:
+def may_not_read_balancer_nodes() -> bool:
     """Say whether this account may not read the balancer's nodes."""
     return round_state_reader.is_balancer_state_unreadable()
 
@@ -184,7 +189,7 @@ def _balance_by(rules: BalanceSection, options: BalanceRuleOptions) -> BalanceSe
     return new_rules
 
 
-def _demand_by(demand: DemandSection, options: BalanceRuleOptions) -> DemandSection:
+def _demand_by(demand: DemandPolicySection, options: BalanceRuleOptions) -> DemandPolicySection:
     """Return the demand rules with the command line's values of StarCluster's options."""
     window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
@@ -198,10 +203,10 @@ def _demand_by(demand: DemandSection, options: BalanceRuleOptions) -> DemandSect
     return replace(demand, **{key: word for key, word in words.items() if word is not None})
 
 
-def explain_job_or_host(
+def explain_balance_of_job_or_host(
     subject: str,
     now: datetime,
-    nodes: tuple[OwnedNode, ...] = (),
+    nodes: tuple[BalancerOwnedNode, ...] = (),
     folder: str = "",
     path: str = CONFIG,
 ) -> JobOrHostExplanation:
@@ -210,7 +215,7 @@ def explain_job_or_host(
     `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
     the errors of `preview_balance_plan`.
     """
-    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
+    policy = users_configuration.load_folder_or_site_config(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(
@@ -220,15 +225,15 @@ def explain_job_or_host(
     if subject.isascii() and subject.isdecimal():
         return _of_job(int(subject), situation, decision)
     explanation = _of_host(
-        subject, nodes, situation, decision, is_unseen=not folder and are_balancer_nodes_unknown()
+        subject, nodes, situation, decision, is_unseen=not folder and may_not_read_balancer_nodes()
     )
     if (
         explanation.node
         and explanation.node.state is ElasticNodeState.STANDBY
         and is_site_owned_host(explanation.node)
     ):
-        tags = tags_by_host(
-            host_tags.read_host_tags(users_configuration.load_policy_with_home_cluster(path))
+        tags = tags_by_short_host_name(
+            host_tags.read_host_tags(users_configuration.load_with_home_cluster_section(path))
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
@@ -256,7 +261,7 @@ def _of_job(
 
 def _of_host(
     host: str,
-    nodes: tuple[OwnedNode, ...],
+    nodes: tuple[BalancerOwnedNode, ...],
     situation: BalanceSituation,
     report: BalancePlanReport,
     *,
@@ -287,5 +292,5 @@ def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
         return cell_observer.load_saved_situation(folder, policy.balance.queue)
     return round_state_reader.add_saved_balancer_state(
-        cell_observer.observe_own_cluster(policy, now), policy
+        cell_observer.observe_balanced_cluster(policy, now), policy
     )

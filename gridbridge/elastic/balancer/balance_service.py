@@ -10,7 +10,7 @@ from math import ceil
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.elastic import master_machine_end
 from gridbridge.decisions.elastic.balancer_publication import (
     LOOKBACK,
@@ -19,7 +19,7 @@ from gridbridge.decisions.elastic.balancer_publication import (
 )
 from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes
 from gridbridge.elastic.acts import host_tags, oar_nodes
-from gridbridge.elastic.acts.membership import own_cluster_membership
+from gridbridge.elastic.acts.membership import local_host_membership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
@@ -27,24 +27,24 @@ from gridbridge.elastic.balancer import (
     round_state_reader,
     round_statistics,
 )
-from gridbridge.elastic.balancer.balancer import AT_ONCE, Balancer
+from gridbridge.elastic.balancer.balancer import AT_ONCE, BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round import (
-    BalancedSiteSettings,
     BalancerRoundInputs,
     BalancerRoundPlan,
+    SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import ClusterNotObserved, ConfigError
+from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    PoolSection,
+    DemandPolicySection,
+    MachineProviderSection,
+    NodePoolSection,
     ProviderKind,
-    ProviderSection,
 )
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, short_host_name
 from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
@@ -59,9 +59,9 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.journal import JournalEntry
+from gridbridge.program.journal import DecisionJournalEntry
 from gridbridge.shell import host
-from gridbridge.shell.account import become_account, leave_root_for
+from gridbridge.shell.account import become_account, drop_root_to_account
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 from gridbridge.state.database import StateFile
@@ -77,7 +77,7 @@ class BalancerRunOptions:
 
     policy: Policy
     rules: BalanceSection
-    demand: DemandSection
+    demand: DemandPolicySection
     is_faithful: bool = False
     is_acting: bool = False
     kills_master: bool = False
@@ -88,14 +88,14 @@ class BalancerRunOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecidedBalancerRound:
+class FinishedBalancerRound:
     """The inputs and the plan of a finished balancer round."""
 
     seen: BalancerRoundInputs
     plan: BalancerRoundPlan
 
 
-def require_actionable_options(options: BalancerRunOptions) -> None:
+def require_balancer_can_act(options: BalancerRunOptions) -> None:
     """Raise ConfigError if the balancer could never act: no node maximum, or no provider."""
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
@@ -109,7 +109,7 @@ def require_actionable_options(options: BalancerRunOptions) -> None:
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         warnings = alerts.describe_abandoned_nodes(
             round_state_reader.load_balancer_nodes(BALANCE_STATE),
-            own_cluster_membership(policy).opening,
+            local_host_membership(policy).opening,
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
@@ -119,7 +119,10 @@ def require_actionable_options(options: BalancerRunOptions) -> None:
 
 def _has_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
-    return own in policy.clusters and adapter_of_cluster(reach_cluster(policy, own)).has_fixed_nodes
+    return (
+        own in policy.clusters
+        and adapter_of_cluster(configured_cluster_address(policy, own)).has_fixed_nodes
+    )
 
 
 def _supplies(policy: Policy) -> frozenset[str]:
@@ -137,20 +140,20 @@ def _switched(policy: Policy) -> frozenset[str]:
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
     """Run one balancer round.
 
-    A dry run changes nothing. Raises ClusterNotObserved for an unreadable cell.
+    A dry run changes nothing. Raises ClusterStateUnknown for an unreadable cell.
     """
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
     else:
-        leave_root_for(BALANCE_ACCOUNT)
+        drop_root_to_account(BALANCE_ACCOUNT)
     with BalanceDaemon(options, clock).open_cycle() as balancer:
         return cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
 def start_acting_balancer(options: BalancerRunOptions) -> None:
     """Become the balancer's account, open the log, and take the lock."""
-    require_actionable_options(options)
+    require_balancer_can_act(options)
     become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
         oar_nodes.require_oar_energy_saving_off()
@@ -159,7 +162,7 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
     cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)
 
 
-def longest_balancer_round_s(options: BalancerRunOptions) -> float:
+def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
     """Return the seconds after which the watchdog treats a round as hung.
 
     A round queries all providers for their lists. Then each node may take three provider calls, or
@@ -175,7 +178,7 @@ def longest_balancer_round_s(options: BalancerRunOptions) -> float:
     return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
 
 
-def _turns(section: ProviderSection, nodes: int) -> int:
+def _turns(section: MachineProviderSection, nodes: int) -> int:
     """Return how many provider calls run one after the other for a number of nodes."""
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
@@ -201,17 +204,17 @@ class BalanceDaemon:
         return self._wanted.rules.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator["ReportingBalancer"]:
+    def open_cycle(self) -> Iterator["PublishingBalancerRound"]:
         """Begin a round; its watchdog limit allows for slow providers and machines."""
         if self._life_sign:
-            self._life_sign.begin(longest_balancer_round_s(self._wanted))
+            self._life_sign.begin(balancer_watchdog_limit_s(self._wanted))
         memory = BalancerStateRows(self._open())
         if self._wanted.is_acting:
             self._follow(memory)
-        reported = ReportingBalancer(self._wanted, self._clock, memory)
+        reported = PublishingBalancerRound(self._wanted, self._clock, memory)
         try:
             yield reported
-        except ClusterNotObserved as error:
+        except ClusterStateUnknown as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
                 published_balance_file.publish_round_without_cell(
@@ -253,7 +256,7 @@ class BalanceDaemon:
         return self._database
 
 
-class ReportingBalancer(Balancer):
+class PublishingBalancerRound(BalancerRoundRunner):
     """A balancer round that writes its statistics and publishes its result."""
 
     def __init__(
@@ -271,12 +274,12 @@ class ReportingBalancer(Balancer):
             pools=policy.pools,
             providers=makers,
             supplies=supplies,
-            membership=own_cluster_membership(policy),
+            membership=local_host_membership(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
             fill_first=options.rules.fill_first,
         )
-        site = BalancedSiteSettings(
+        site = SiteBalancerSettings(
             cluster=policy.site.cluster,
             rules=options.rules,
             demand=options.demand,
@@ -294,7 +297,7 @@ class ReportingBalancer(Balancer):
             site,
             memory,
             clock,
-            lambda: cell_observer.observe_cluster_for_round(
+            lambda: cell_observer.observe_cluster_on_qmaster_host(
                 policy, clock.now(), is_acting=options.is_acting
             ),
             listing,
@@ -305,7 +308,7 @@ class ReportingBalancer(Balancer):
         self._listing = listing.keys()
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
-        self._over: DecidedBalancerRound | None = None
+        self._over: FinishedBalancerRound | None = None
 
     def gather(self) -> BalancerRoundInputs:
         """Gather the inputs; raise ConfigError unless exactly one machine has the master's tag.
@@ -325,7 +328,9 @@ class ReportingBalancer(Balancer):
             raise ConfigError((words,))
         return view
 
-    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> JournalEntry | None:
+    def entry(
+        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
+    ) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a dry run."""
         return super().entry(view, plan) if self._wanted.is_acting else None
 
@@ -337,7 +342,7 @@ class ReportingBalancer(Balancer):
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
         """Decide the plan, and keep it for the report."""
         plan = super().decide(view)
-        self._over = DecidedBalancerRound(seen=view, plan=plan)
+        self._over = FinishedBalancerRound(seen=view, plan=plan)
         return plan
 
     def report(self) -> None:
@@ -347,7 +352,7 @@ class ReportingBalancer(Balancer):
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
         statistics = RoundStatisticsFiles(
-            accounting=round_statistics.accounting_file_path(local, policy.site.cluster),
+            accounting=round_statistics.local_accounting_file_path(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
@@ -376,7 +381,7 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
 
 def _outcome(
     options: BalancerRunOptions,
-    over: DecidedBalancerRound,
+    over: FinishedBalancerRound,
     dues: Iterable[DueNodeAct],
     took_s: float,
 ) -> BalancerRoundOutcome:
@@ -392,7 +397,7 @@ def _outcome(
     return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)
 
 
-def _cost_hour(pools: Mapping[str, PoolSection], view: BalancerRoundInputs) -> float:
+def _cost_hour(pools: Mapping[str, NodePoolSection], view: BalancerRoundInputs) -> float:
     """Return the nodes' cost per hour at the current prices, failed nodes included."""
     pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
     return hourly_cost_of_nodes(pool_names, pools, view.situation.local_now)

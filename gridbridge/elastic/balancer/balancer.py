@@ -22,11 +22,11 @@ from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_a
 from gridbridge.decisions.elastic.demand.node_prices import node_cost_since_round
 from gridbridge.decisions.elastic.node_alerts import (
     find_machines_of_unknown_pools,
-    find_nodes_hung_under_tasks,
     find_powered_off_hosts_with_tasks,
     find_reporting_nodes_without_listed_machine,
     find_silent_hosts_without_machine,
-    find_unmanaged_standby_hosts,
+    silent_nodes_with_tasks,
+    standby_hosts_without_section,
 )
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.decisions.elastic.pool_availability import (
@@ -36,9 +36,9 @@ from gridbridge.decisions.elastic.pool_availability import (
 )
 from gridbridge.decisions.elastic.powered_host_lifecycle import (
     hosts_in_unclear_power_state,
-    is_powering_up_or_down,
+    is_host_changing_power_state,
 )
-from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
+from gridbridge.decisions.elastic.squeeze_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.acts import machine_bootstrap
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
@@ -48,30 +48,34 @@ from gridbridge.elastic.balancer import (
     round_state_reader,
 )
 from gridbridge.elastic.balancer.balancer_round import (
-    BalancedSiteSettings,
     BalancerRoundInputs,
     BalancerRoundPlan,
+    SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineLister
-from gridbridge.errors import ClusterNotObserved, GridbridgeError
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WatchedWaitingJobs
-from gridbridge.model.elastic.balance_sections import SqueezableNodes
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.errors import ClusterStateUnknown, GridbridgeError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
+from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
     ProviderMachine,
     short_host_name,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
+    BalancerOwnedNode,
     DueNodeAct,
-    NodeAct,
     NodeStateCause,
-    OwnedNode,
 )
-from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, tags_by_host
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.model.elastic.standby_hosts import (
+    StandbyHostFacts,
+    StandbyPlan,
+    tags_by_short_host_name,
+)
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 
 AT_ONCE = 16  # nodes with which something is done side by side
@@ -80,12 +84,12 @@ KEPT = timedelta(days=90)  # decisions, as far as there is room for them
 _log = logging.getLogger(__name__)
 
 
-class Balancer:
+class BalancerRoundRunner:
     """One balancer round: gather, decide, journal entry, apply."""
 
     def __init__(
         self,
-        site: BalancedSiteSettings,
+        site: SiteBalancerSettings,
         memory: BalancerStateRows,
         clock: Clock,
         look: Callable[[], BalanceSituation],
@@ -119,7 +123,7 @@ class Balancer:
     def gather(self) -> BalancerRoundInputs:
         """Gather the cell's state, the providers' lists and the stored facts.
 
-        Raises ClusterNotObserved when the cell does not answer.
+        Raises ClusterStateUnknown when the cell does not answer.
         """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
@@ -127,7 +131,7 @@ class Balancer:
             round_acts.apply_administrator_request(node, world, requests) for node in world.kept
         ]
         wished += node_inventory_check.nodes_adopted_this_round(world)
-        remembered = round_state_reader.add_remembered_facts(
+        remembered = round_state_reader.add_stored_balancer_facts(
             cell, self._memory, self._site.rules, self._site.demand
         )
         situation = replace(
@@ -162,9 +166,9 @@ class Balancer:
         )
         clearing = self._acts.membership.clearing
         alerts.alert_dead_nodes_with_tasks(
-            find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing
+            silent_nodes_with_tasks(world, self.patience.silent_s), clearing
         )
-        off_hosts = find_unmanaged_standby_hosts(world, self._memory.nodes.all())
+        off_hosts = standby_hosts_without_section(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
@@ -175,10 +179,12 @@ class Balancer:
         )
         alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
 
-    def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskShape, ...]]:
+    def _movable(
+        self, world: BalancerNodesSnapshot
+    ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
-        if squeeze is None or squeeze.restriction is not SqueezableNodes.RERUNNABLE:
+        if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
             return {}
         hosts = [
             node.name for node in world.kept if node.pool in switched and node.idle_since is None
@@ -197,15 +203,15 @@ class Balancer:
             kept=tuple(
                 change_node_times(node, future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
-                if node.pool not in self._site.released or is_powering_up_or_down(node)
+                if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
             machines=self._whole(self._machines()),
-            hosts=round_acts.host_states_from_cell(cell),
+            hosts=round_acts.busy_and_silent_cell_hosts(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
-            tags=tags_by_host(self._tags()) if self._site.switched else {},
+            tags=tags_by_short_host_name(self._tags()) if self._site.switched else {},
             last_round=limit_time_to_now(self._memory.last_round(), cell.now),
         )
         world = replace(
@@ -218,8 +224,10 @@ class Balancer:
         world = replace(world, addresses=addresses)
         return replace(
             world,
-            unlisted=node_inventory_check.track_unlisted_nodes(world, self._memory.unlisted()),
-            silent=node_inventory_check.track_silent_hosts(world, self._memory.silent()),
+            unlisted=node_inventory_check.nodes_missing_from_list_since(
+                world, self._memory.unlisted()
+            ),
+            silent=node_inventory_check.hosts_silent_since(world, self._memory.silent()),
         )
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
@@ -239,11 +247,11 @@ class Balancer:
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = master_machine_end.choose_master_machine_to_end(
+            ended = master_machine_end.master_machine_to_terminate(
                 view.situation, view.world, plan, site.rules
             )
         machine = ended[1].id if ended else ""
-        decided = round_decision.build_plan_report(
+        decided = round_decision.balance_plan_report(
             plan, site.rules, site.demand, is_alone=is_alone, ended=machine
         )
         report = round_decision.append_squeeze_sentence(decided, standby_plan)
@@ -261,7 +269,7 @@ class Balancer:
         )
         stay = self._own(view.world) - free  # at work, whatever the policy says
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
-        return plan_standby_hosts(situation, plan, site.rules, site.squeeze, facts)
+        return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
         """Return the names of the power-managed hosts."""
@@ -272,7 +280,9 @@ class Balancer:
         """Return the power-managed hosts that may be switched off or on now."""
         return self._own(world) - hosts_in_unclear_power_state(world)
 
-    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> JournalEntry | None:
+    def entry(
+        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
+    ) -> DecisionJournalEntry | None:
         """Return the round's journal entry; None for a round without acts."""
         return balance_journal.balance_journal_entry(
             view.world, plan, self._site.rules, self.patience, view.asked
@@ -287,7 +297,7 @@ class Balancer:
             self._memory.forget_asked(
                 round_acts.fulfilled_administrator_requests(view.asked, meant)
             )
-        alerts.alert_late_keep_requests(round_acts.nodes_kept_too_late(view.asked, meant))
+        alerts.alert_late_keep_requests(round_acts.nodes_with_late_keep_request(view.asked, meant))
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
@@ -327,10 +337,10 @@ class Balancer:
     ) -> Mapping[str, tuple[ProviderMachine, ...]]:
         """Return the machines.
 
-        Raise ClusterNotObserved when no provider answered, so no node is known.
+        Raise ClusterStateUnknown when no provider answered, so no node is known.
         """
         if self._providers and not machines:
-            raise ClusterNotObserved("no provider gave a whole list of its machines")
+            raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
 
     def _listed(
@@ -363,9 +373,9 @@ class Balancer:
     def _note(
         self,
         view: BalancerRoundInputs,
-        after: Sequence[OwnedNode],
-        changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
-        watched: Mapping[int, WatchedWaitingJobs],
+        after: Sequence[BalancerOwnedNode],
+        changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
+        watched: Mapping[int, WaitingJobsHistory],
         *,
         is_changed: bool,
     ) -> None:
@@ -392,7 +402,7 @@ class Balancer:
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, view: BalancerRoundInputs, after: Sequence[OwnedNode]) -> float:
+    def _spent(self, view: BalancerRoundInputs, after: Sequence[BalancerOwnedNode]) -> float:
         """Return this month's cost of nodes, including the time since the last round."""
         now, site = view.world.now, self._site
         cost = node_cost_since_round(
@@ -410,17 +420,19 @@ class Balancer:
 def _is_turn(due: DueNodeAct) -> bool:
     """Say whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
-    return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
+    return is_new and due.act in (BalancerNodeAct.REST, BalancerNodeAct.WAKE)
 
 
-def _after(nodes: Sequence[OwnedNode], dues: Sequence[DueNodeAct]) -> list[OwnedNode]:
+def _after(
+    nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]
+) -> list[BalancerOwnedNode]:
     """Return the nodes after these acts: each changed node replaces its earlier state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]
 
 
-def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:
+def _tell(changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]]) -> None:
     """Log each node's change of state."""
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
     BalancerRunOptions,
-    require_actionable_options,
+    require_balancer_can_act,
     start_acting_balancer,
 )
 from gridbridge.errors import ConfigError
@@ -15,9 +15,9 @@ from gridbridge.model.places import BALANCE_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
-from gridbridge.program.service_process import ReloadingProgram
+from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 
 Renew = Callable[
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -> None:
     """Run balancer rounds until SIGTERM."""
-    signals, clock = ProcessSignals(), Clock()
+    signals, clock = StopAndReloadSignals(), Clock()
     start_acting_balancer(options)
     life_sign = PollerWatchdog(BALANCE_LOCK)
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
@@ -41,7 +41,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     cycle.run_cycles_forever(lasting, signals, life_sign, clock)
 
 
-class ReloadingBalancer(ReloadingProgram):
+class ReloadingBalancer(ReloadingDaemon):
     """The balancer with a reloadable configuration.
 
     A new configuration under which the balancer may not act makes its rounds dry.
@@ -72,7 +72,7 @@ class ReloadingBalancer(ReloadingProgram):
     def _renewed(self, policy: Policy) -> BalancerRunOptions:
         try:
             options = self._renew(policy)
-            require_actionable_options(options)
+            require_balancer_can_act(options)
         except ConfigError as error:
             for problem in error.problems:
                 _log.error("event=only_looks why=%r", problem)

@@ -8,12 +8,12 @@ from gridbridge.decisions.elastic.node_alerts import manual_machine_removal_comm
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    PoolSection,
-    ProviderSection,
+    DemandPolicySection,
+    MachineProviderSection,
+    NodePoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, DueNodeAct
 from gridbridge.model.elastic.published_balance import BalancePlanReport
@@ -21,13 +21,13 @@ from gridbridge.model.elastic.standby_hosts import StandbyPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancedSiteSettings:
+class SiteBalancerSettings:
     """The balancing settings of a site: its rules, pools and power-managed hosts."""
 
     cluster: str
     rules: BalanceSection
-    demand: DemandSection
-    pools: Mapping[str, PoolSection]
+    demand: DemandPolicySection
+    pools: Mapping[str, NodePoolSection]
     needs_key: bool = False
     is_faithful: bool = False
     kills_master: bool = False  # when nothing else is left
@@ -35,11 +35,13 @@ class BalancedSiteSettings:
     switched: frozenset[str] = frozenset()  # the pools of those hosts
     released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
     own_hosts: frozenset[str] = frozenset()  # short names, also of hosts that nobody squeezes
-    sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
+    sections: Mapping[str, MachineProviderSection] = field(
+        default_factory=dict
+    )  # who makes machines
 
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
-        provider = self.pools.get(pool, PoolSection()).provider
+        provider = self.pools.get(pool, NodePoolSection()).provider
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 
@@ -50,7 +52,7 @@ class BalancerRoundInputs:
     situation: BalanceSituation
     world: BalancerNodesSnapshot
     asked: round_acts.AdministratorNodeRequests
-    movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # by host
+    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)  # by host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

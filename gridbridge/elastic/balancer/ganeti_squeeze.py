@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.hsqueeze import ganeti_shell_commands, plan_ganeti_squeeze
-from gridbridge.decisions.elastic.ganeti.node_inventory import find_unaccounted_memory_and_disk
+from gridbridge.decisions.elastic.ganeti.hsqueeze import (
+    ganeti_squeeze_shell_commands,
+    plan_ganeti_power_changes,
+)
+from gridbridge.decisions.elastic.ganeti.node_inventory import describe_unaccounted_ganeti_use
 from gridbridge.elastic.store import ganeti_reader, ganeti_writer
-from gridbridge.errors import OutputError
+from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiSqueezePlan
 
 BEGIN = """#!/bin/sh
@@ -49,27 +52,27 @@ class GanetiSqueezeAnswer:
 def squeeze_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeAnswer:
     """Read a Ganeti cluster file and decide its squeeze; ParseError for any other file."""
     cluster = ganeti_reader.read_ganeti_file(path)
-    plan = plan_ganeti_squeeze(cluster, minimal, target)
+    plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeAnswer(
         way=plan.way,
         nodes=_names(plan, plan.nodes),
         is_enough=plan.is_enough,
         offline_candidates=_names(plan, plan.offline_candidates),
         online_candidates=_names(plan, plan.online_candidates),
-        script=ganeti_shell_commands(plan, cluster),
+        script=ganeti_squeeze_shell_commands(plan, cluster),
         original=ganeti_writer.format_ganeti_text(cluster),
         squeezed=ganeti_writer.format_ganeti_text(plan.after),
-        warnings=find_unaccounted_memory_and_disk(cluster),
+        warnings=describe_unaccounted_ganeti_use(cluster),
     )
 
 
 def write_text_file(text: str, path: str) -> None:
-    """Write a text file; raise OutputError when it can't be written."""
+    """Write a text file; raise StandardOutputUnwritable when it can't be written."""
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}") from error
+        raise StandardOutputUnwritable(f"{path}: {error.strerror}") from error
 
 
 def _names(plan: GanetiSqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.decisions.elastic.host_power_steps import (
-    keep_unfinished_power_requests,
-    latest_power_request_by_node,
+    latest_oar_request_by_node,
+    unfinished_oar_power_requests,
 )
-from gridbridge.elastic.acts.membership import ClusterMembership, own_cluster_membership
+from gridbridge.elastic.acts.membership import ExecutionHostMembership, local_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
-from gridbridge.errors import GridbridgeError, ProviderRequestUnconfirmed, StateError
+from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle
@@ -32,7 +32,7 @@ PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
 AT_ONCE = 16  # nodes that are switched side by side
 
 
-def read_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
+def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
     """Read all power requests; StateError for an unreadable folder or file."""
     try:
         names = sorted(os.listdir(folder))
@@ -48,19 +48,21 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
     for name in names:
         if named := REQUEST_FILE_NAME(name):
             try:
-                content, facts = files.read_safe_file(f"{folder}/{name}", MAX_BYTES)
+                content, facts = files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES)
             except FileNotFoundError:
                 continue
             hosts = content.decode("ascii", "replace").split()
             yield OarPowerRequest(
                 file=name,
                 at_s=facts.st_mtime,
-                wish=RequestedPowerState(named[1]),
+                wish=OarRequestedPowerState(named[1]),
                 hosts=tuple(host for host in hosts if HOST(host)),
             )
 
 
-def store_remaining_request(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
+def rewrite_power_request_file(
+    folder: str, before: OarPowerRequest, after: OarPowerRequest
+) -> None:
     """Rewrite a request file with the nodes that remain, and keep its age; delete an empty one.
 
     Raises StateError when the file can't be changed.
@@ -70,7 +72,9 @@ def store_remaining_request(folder: str, before: OarPowerRequest, after: OarPowe
         if not after.hosts:
             files.remove_file(path)
         elif after.hosts != before.hosts:
-            files.replace_file(path, "".join(f"{host}\n" for host in after.hosts).encode())
+            files.replace_file_atomically(
+                path, "".join(f"{host}\n" for host in after.hosts).encode()
+            )
             os.utime(path, (before.at_s, before.at_s))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
@@ -90,41 +94,42 @@ def make_power_request_lock(folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerRequestOutcome:
+class OarPowerRequestOutcome:
     """The outcome of a node's power request; an empty `why` means success."""
 
     host: str
-    wish: RequestedPowerState
+    wish: OarRequestedPowerState
     why: str = ""
     is_later: bool = False  # it is tried again by the next call
 
 
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
-) -> tuple[PowerRequestOutcome, ...]:
+) -> tuple[OarPowerRequestOutcome, ...]:
     """Carry out the power requests noted in a folder; a dry run only returns them.
 
-    Raises StateError for an unreadable folder. Exits with status LOCKED while another process runs.
+    Raises StateError for an unreadable folder. Exits with status LOCKED while another
+    process runs.
     """
-    notes = read_power_requests(folder)
+    notes = read_oar_power_requests(folder)
     if not is_acting:
-        requests = sorted(latest_power_request_by_node(notes, now.timestamp()).items())
+        requests = sorted(latest_oar_request_by_node(notes, now.timestamp()).items())
         return tuple(
-            _unknown(policy, *request) or PowerRequestOutcome(host=request[0], wish=request[1])
+            _unknown(policy, *request) or OarPowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
     with cycle.hold_program_lock(make_power_request_lock(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
-def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerRequestOutcome, ...]:
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequestOutcome, ...]:
     """Power the nodes in parallel; keep only the requests that are worth a retry."""
-    notes = read_power_requests(folder)
-    requests = sorted(latest_power_request_by_node(notes, now_s).items())
+    notes = read_oar_power_requests(folder)
+    requests = sorted(latest_oar_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = (
         provider_registry.make_selected_power_controls(policy, own),
-        own_cluster_membership(policy),
+        local_host_membership(policy),
     )
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
         switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
@@ -132,59 +137,59 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerRequestOut
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
         notes,
-        keep_unfinished_power_requests(notes, unsettled, now_s),
+        unfinished_oar_power_requests(notes, unsettled, now_s),
         strict=True,
     ):
-        store_remaining_request(folder, before, after)
+        rewrite_power_request_file(folder, before, after)
     return outcomes
 
 
 def _unknown(
-    policy: Policy, host: str, requested: RequestedPowerState
-) -> PowerRequestOutcome | None:
+    policy: Policy, host: str, requested: OarRequestedPowerState
+) -> OarPowerRequestOutcome | None:
     """Return a failure for a node that no provider powers; None for any other node."""
     if host in policy.powered:
         return None
-    return PowerRequestOutcome(
+    return OarPowerRequestOutcome(
         host=host, wish=requested, why=f"nobody switches it; [power.{host}] would"
     )
 
 
 def _switch(
     policy: Policy,
-    site: ClusterMembership,
+    site: ExecutionHostMembership,
     supplies: Mapping[str, HostPowerControl],
     host: str,
-    requested: RequestedPowerState,
-) -> PowerRequestOutcome:
+    requested: OarRequestedPowerState,
+) -> OarPowerRequestOutcome:
     if nobody := _unknown(policy, host, requested):
         return nobody
     machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
-        if requested is RequestedPowerState.SLEEP and (kept_on := _works(site, host)):
+        if requested is OarRequestedPowerState.SLEEP and (kept_on := _works(site, host)):
             return kept_on
-        (supply.start if requested is RequestedPowerState.WAKE else supply.stop)(machine)
-    except ProviderRequestUnconfirmed as error:
-        return PowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
+        (supply.start if requested is OarRequestedPowerState.WAKE else supply.stop)(machine)
+    except ProviderOutcomeUnknown as error:
+        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
     except GridbridgeError as error:
-        return PowerRequestOutcome(host=host, wish=requested, why=str(error))
-    return PowerRequestOutcome(host=host, wish=requested)
+        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error))
+    return OarPowerRequestOutcome(host=host, wish=requested)
 
 
-def _works(site: ClusterMembership, host: str) -> PowerRequestOutcome | None:
+def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
     """Return why a node must stay on that OAR wanted off; None if it may go off.
 
     The hook marked the node as absent; a node that is still Alive may start a job.
     """
     idleness = site.look(host)
     if not idleness.is_idle:
-        return PowerRequestOutcome(
-            host=host, wish=RequestedPowerState.SLEEP, why="OAR has a job there"
+        return OarPowerRequestOutcome(
+            host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job there"
         )
     if not idleness.is_closed:
         why = "OAR does not take it for absent"
-        return PowerRequestOutcome(
-            host=host, wish=RequestedPowerState.SLEEP, why=why, is_later=True
+        return OarPowerRequestOutcome(
+            host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True
         )
     return None

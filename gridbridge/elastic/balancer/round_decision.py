@@ -9,44 +9,47 @@ from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
-from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts, wakeable_standby_nodes
-from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
+from gridbridge.decisions.elastic.squeeze_policy import (
+    plan_hosts_to_sleep_or_wake,
+    wakeable_standby_nodes,
+)
+from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePlanReason,
     BalancePolicyName,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    PoolSection,
+    DemandPolicySection,
+    NodePoolSection,
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.published_balance import BalancePlanReport, RefusalReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport, BalanceRefusalReport
 from gridbridge.model.elastic.standby_hosts import HostStandbyStep, StandbyHostFacts, StandbyPlan
 
-USUAL_DEMAND = DemandSection()
-NO_POOLS: Mapping[str, PoolSection] = {}
+USUAL_DEMAND = DemandPolicySection()
+NO_POOLS: Mapping[str, NodePoolSection] = {}
 UNSAID = {
-    BalanceVerdict.SPARE: BalanceVerdict.NO_NEED,
-    BalanceVerdict.IDLE: BalanceVerdict.NONE_IDLE,
+    BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
+    BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
 }  # where none is left
 
 
-def decide_plan_report(
+def decide_and_report_balance(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection = USUAL_DEMAND,
-    pools: Mapping[str, PoolSection] = NO_POOLS,
+    demand: DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
     """Decide about a situation, and return the report of the plan."""
-    return build_plan_report(
+    return balance_plan_report(
         decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
     )
 
@@ -54,21 +57,21 @@ def decide_plan_report(
 def decide_balance_plan(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection = USUAL_DEMAND,
-    pools: Mapping[str, PoolSection] = NO_POOLS,
+    demand: DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlan:
     """Decide by the configured policy how many nodes to add and which nodes to remove."""
     if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
-        return demanded.decide_by_demand(situation, rules, demand, pools)
-    return decide_by_starcluster(situation, rules, is_faithful=is_faithful)
+        return demanded.plan_balance_by_demand(situation, rules, demand, pools)
+    return plan_balance_by_starcluster(situation, rules, is_faithful=is_faithful)
 
 
-def build_plan_report(
+def balance_plan_report(
     plan: BalancePlan,
     rules: BalanceSection,
-    demand: DemandSection = USUAL_DEMAND,
+    demand: DemandPolicySection = USUAL_DEMAND,
     *,
     is_alone: bool = True,
     ended: str = "",
@@ -89,15 +92,15 @@ def build_plan_report(
     )
 
 
-def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> RefusalReport:
-    return RefusalReport(
+def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> BalanceRefusalReport:
+    return BalanceRefusalReport(
         job=refusal.job,
         host=refusal.host,
-        reason=balance_plan_sentence.describe_balance_refusal(refusal, rules),
+        reason=balance_plan_sentence.explain_job_or_host_refusal(refusal, rules),
     )
 
 
-def decide_squeeze(
+def decide_hosts_to_switch(
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
@@ -105,7 +108,7 @@ def decide_squeeze(
     facts: StandbyHostFacts,
 ) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
     """Decide which hosts to switch off or on, given a policy's plan."""
-    standby_plan = plan_standby_hosts(situation, plan, rules, squeeze, facts)
+    standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
     return (
         standby_plan,
         standby_steps_of_plan(standby_plan, facts),
@@ -163,8 +166,8 @@ def subtract_squeeze_from_plan(
             BalanceRefusal(host=standby_plan.last, cause=BalanceRefusalCause.LAST_AT_WORK),
         )
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
-    if verdict is BalanceVerdict.NO_NEED and plan.figures.tasks:
-        verdict = BalanceVerdict.ALL_FIT
+    if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:
+        verdict = BalancePlanReason.ALL_FIT
     add = 0 if standby_plan.on else plan.add
     return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 

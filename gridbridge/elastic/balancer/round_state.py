@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.elastic import clock_step
 from gridbridge.decisions.elastic.round_acts import AdministratorNodeRequests
 from gridbridge.elastic.store.node_tables import BalancerFactRows, BalancerNodeRows
-from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.owned_nodes import (
+    AdministratorRequestKind,
     BalancerHostClocks,
-    NodeRequestKind,
     PoolFailureRecord,
 )
 from gridbridge.program.encoding import decode_model_value, encode_model_value
@@ -92,29 +92,29 @@ class BalancerStateRows:
         """Return the administrators' pending requests by kind."""
         requests = self.wishes()
 
-        def wished(request: NodeRequestKind) -> frozenset[str]:
+        def wished(request: AdministratorRequestKind) -> frozenset[str]:
             return frozenset(host for host, name in requests.items() if name == request.value)
 
         return AdministratorNodeRequests(
-            drained=wished(NodeRequestKind.DRAIN),
-            kept=wished(NodeRequestKind.KEEP),
-            freed=wished(NodeRequestKind.FREE),
+            drained=wished(AdministratorRequestKind.DRAIN),
+            kept=wished(AdministratorRequestKind.KEEP),
+            freed=wished(AdministratorRequestKind.FREE),
         )
 
     def wishes(self) -> Mapping[str, str]:
         """Return the administrators' pending requests by host name."""
         return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
-    def ask(self, host: str, request: NodeRequestKind) -> None:
+    def ask(self, host: str, request: AdministratorRequestKind) -> None:
         """Store an administrator's request for the next round."""
         self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
     def forget_asked(self, requests: AdministratorNodeRequests) -> None:
         """Delete the requests that a round has taken up, unless they changed since."""
         hosts_by_request: Mapping[str, frozenset[str]] = {
-            NodeRequestKind.DRAIN: requests.drained,
-            NodeRequestKind.KEEP: requests.kept,
-            NodeRequestKind.FREE: requests.freed,
+            AdministratorRequestKind.DRAIN: requests.drained,
+            AdministratorRequestKind.KEEP: requests.kept,
+            AdministratorRequestKind.FREE: requests.freed,
         }
         for host, request in self.wishes().items():
             if host in hosts_by_request.get(request, ()):
@@ -188,7 +188,7 @@ class BalancerStateRows:
         """Replace the stored times since when waiting jobs have been startable."""
         self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
 
-    def watched(self, now: datetime) -> Mapping[int, WatchedWaitingJobs]:
+    def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return the last round's observation of each waiting job; later times become `now`."""
         return {
             job: clock_step.change_watched_job_times(
@@ -197,13 +197,13 @@ class BalancerStateRows:
             for job, observation in self._watched()
         }
 
-    def _watched(self) -> list[tuple[int, WatchedWaitingJobs]]:
+    def _watched(self) -> list[tuple[int, WaitingJobsHistory]]:
         rows = self._facts.all(WATCHED).get("", {})
         return [
-            (int(job), decode_model_value(row, WatchedWaitingJobs)) for job, row in rows.items()
+            (int(job), decode_model_value(row, WaitingJobsHistory)) for job, row in rows.items()
         ]
 
-    def keep_watched(self, watched: Mapping[int, WatchedWaitingJobs]) -> None:
+    def keep_watched(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
         self._facts.put(
             WATCHED,

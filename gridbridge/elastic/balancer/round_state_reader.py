@@ -10,9 +10,9 @@ from gridbridge.decisions.elastic import round_acts
 from gridbridge.decisions.elastic.clock_step import limit_time_to_now
 from gridbridge.decisions.elastic.pool_availability import paused_pools
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
 
@@ -29,7 +29,7 @@ def is_balancer_state_unreadable(path: str = "") -> bool:
     return os.path.exists(path) or not os.access(home, os.X_OK)
 
 
-def load_balancer_nodes(path: str) -> tuple[OwnedNode, ...]:
+def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's stored nodes; empty if the state file is not readable."""
     if not os.access(path, os.R_OK):
         return ()
@@ -57,7 +57,7 @@ def add_saved_balancer_state(
             if node.pool not in own or node.state is not ElasticNodeState.READY
         )
         return replace(
-            add_remembered_facts(situation, memory, policy.balance, policy.demand), nodes=nodes
+            add_stored_balancer_facts(situation, memory, policy.balance, policy.demand), nodes=nodes
         )
 
 
@@ -74,11 +74,11 @@ def _memory(path: str) -> "Iterator[BalancerStateRows]":
         database.close()
 
 
-def add_remembered_facts(
+def add_stored_balancer_facts(
     situation: BalanceSituation,
     memory: "BalancerStateRows",
     rules: BalanceSection,
-    demand: DemandSection,
+    demand: DemandPolicySection,
 ) -> BalanceSituation:
     """Return the situation with all stored facts but the nodes; later times become now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)

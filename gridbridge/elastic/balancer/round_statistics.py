@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.balancer_publication import LOOKBACK, count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import LOOKBACK, count_balancer_round_figures
 from gridbridge.elastic.acts import ended_tasks
 from gridbridge.elastic.acts import ended_tasks as kept
 from gridbridge.elastic.store import statistics_file
@@ -32,7 +32,7 @@ class RoundStatisticsFiles:
     stats: str = ""  # the file that a row is added to; empty: none
 
 
-def accounting_file_path(cluster: Cluster, name: str) -> str:
+def local_accounting_file_path(cluster: Cluster, name: str) -> str:
     """Return the path of a local cluster's accounting file."""
     settings = cluster.filled(name)
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
@@ -45,10 +45,12 @@ def record_round_statistics(
 
     A file that can't be read or written is logged, and never ends a round.
     """
-    row = count_round_statistics(situation, _ends(situation.now, seeing), queue, seeing.lookback)
+    row = count_balancer_round_figures(
+        situation, _ends(situation.now, seeing), queue, seeing.lookback
+    )
     if seeing.stats:
         try:
-            statistics_file.append_statistics_row(seeing.stats, row)
+            statistics_file.append_balancer_statistics(seeing.stats, row)
         except StateError as error:
             _log.warning("event=no_statistics why=%r", str(error))
     return row
@@ -56,13 +58,13 @@ def record_round_statistics(
 
 def _ends(now: datetime, seeing: RoundStatisticsFiles) -> RecentlyEndedTasks:
     """Return the recent task ends, including the accounting file's new ones."""
-    before = kept.read_recent_ends(seeing.kept)
+    before = kept.read_stored_task_ends(seeing.kept)
     try:
-        read = ended_tasks.read_new_task_ends(seeing.accounting, before, now)
+        read = ended_tasks.add_task_ends_from_accounting(seeing.accounting, before, now)
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:
-            kept.write_recent_ends(seeing.kept, after)
+            kept.write_stored_task_ends(seeing.kept, after)
     except StateError as error:
         _log.warning("event=no_accounting why=%r", str(error))
         return before

@@ -6,26 +6,26 @@ from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.acts.membership import own_cluster_membership
+from gridbridge.elastic.acts.membership import local_host_membership
 from gridbridge.elastic.balancer import cell_observer, round_decision
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import SqueezableNodes
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     HostStandbyStep,
     StandbyHostFacts,
-    tags_by_host,
+    tags_by_short_host_name,
 )
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import leave_root_for
+from gridbridge.shell.account import drop_root_to_account
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -52,10 +52,10 @@ def preview_squeeze(
 ) -> SqueezePreview:
     """Decide as a squeeze would, without acting; with a folder the cell is not queried.
 
-    Raises ClusterNotObserved or ParseError for incomplete inputs, and ConfigError for a minimal
+    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal
     reserve above the target reserve.
     """
-    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
+    policy = users_configuration.load_folder_or_site_config(folder, path)
     rules = policy.squeeze
     rules = replace(
         rules,
@@ -73,11 +73,11 @@ def preview_squeeze(
     if folder:
         situation = cell_observer.load_saved_situation(folder, policy.balance.queue)
     else:
-        leave_root_for(BALANCE_ACCOUNT)  # whose files the providers need
+        drop_root_to_account(BALANCE_ACCOUNT)  # whose files the providers need
         situation = _with_own(
-            cell_observer.observe_own_cluster(policy, now), policy, untold.__setitem__
+            cell_observer.observe_balanced_cluster(policy, now), policy, untold.__setitem__
         )
-    tags = {} if folder else tags_by_host(host_tags.read_host_tags(policy))
+    tags = {} if folder else tags_by_short_host_name(host_tags.read_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
@@ -88,7 +88,7 @@ def preview_squeeze(
     facts = StandbyHostFacts(
         tags=tags, movable={} if folder else query_movable_tasks(policy, situation)
     )
-    standby_plan, steps, sentence = round_decision.decide_squeeze(
+    standby_plan, steps, sentence = round_decision.decide_hosts_to_switch(
         situation, planned, policy.balance, rules, facts
     )
     return SqueezePreview(
@@ -111,11 +111,11 @@ def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
 
 def query_movable_tasks(
     policy: Policy, situation: BalanceSituation
-) -> Mapping[str, tuple[TaskShape, ...]]:
+) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
     """Return the tasks that a squeeze may reschedule, by host."""
-    if policy.squeeze.restriction is not SqueezableNodes.RERUNNABLE or not situation.nodes:
+    if policy.squeeze.restriction is not StandbyNodeSelection.RERUNNABLE or not situation.nodes:
         return {}
-    return own_cluster_membership(policy).movable(node.name for node in situation.nodes)
+    return local_host_membership(policy).movable(node.name for node in situation.nodes)
 
 
 def _with_own(
@@ -128,7 +128,7 @@ def _with_own(
         cluster=policy.site.cluster,
         kept=(),
         machines={name: provider.machines() for name, provider in providers.items()},
-        hosts=round_acts.host_states_from_cell(situation),
+        hosts=round_acts.busy_and_silent_cell_hosts(situation),
         switched=frozenset(providers),
     )
     nodes = (
@@ -147,9 +147,9 @@ def change_standby_tag(
 ) -> tuple[str, ...]:
     """Add a standby tag to a host or remove it; return the host's tags.
 
-    Raises CommandLineMistake for an unknown host, ClusterNotObserved without the cell, and
+    Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and
     CommandFailed.
     """
-    policy = users_configuration.load_policy_with_home_cluster(path)
+    policy = users_configuration.load_with_home_cluster_section(path)
     host_tags.require_execution_host(policy, host)
     return host_tags.change_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -2,7 +2,7 @@
 
 import click
 
-from gridbridge.cli.command_group import LazyCommands
+from gridbridge.cli.command_group import LazyCommandGroup
 
 MODULES = {
     "drain": "elastic.cli.node_commands",
@@ -18,7 +18,7 @@ MODULES = {
 }
 
 
-@click.group(cls=LazyCommands, modules=MODULES)
+@click.group(cls=LazyCommandGroup, modules=MODULES)
 def balance() -> None:
     """Look at the cluster's nodes as it grows and shrinks, and drain, keep, tag or switch them.
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from gridbridge.cli import plot_files
 from gridbridge.cli.plot_files import format_time_axis, time_axis_position
-from gridbridge.errors import OutputError
+from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 
 mpl.use("Agg")
@@ -97,12 +97,12 @@ PICTURES = (
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
     """Draw all plots of at least one statistics row into a folder; return their paths.
 
-    The folder is created. Raises OutputError when it can't be written.
+    The folder is created. Raises StandardOutputUnwritable when it can't be written.
     """
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
+        raise StandardOutputUnwritable(f"{error.filename or folder}: {error.strerror}") from error
     return tuple(_draw(picture, rows, folder) for picture in PICTURES)
 
 

@@ -18,11 +18,15 @@ from gridbridge.cli.options import (
     VERSION,
     FiniteNumberRange,
     add_options,
-    refuse_empty_value,
+    refuse_empty_option_value,
 )
-from gridbridge.elastic.cli.plan_command import RULES, option_spellings, plan_report_json
+from gridbridge.elastic.cli.plan_command import (
+    RULES,
+    option_hyphen_and_underscore,
+    plan_report_json,
+)
 from gridbridge.elastic.cli.plot_command import draw_statistics_file
-from gridbridge.errors import ClusterNotObserved, ConfigError, GridbridgeError
+from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.program import log_file
@@ -31,12 +35,12 @@ if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
     from gridbridge.model.policy import Policy
-    from gridbridge.program.log_file import RotatedFile
+    from gridbridge.program.log_file import StreamLogFile
 
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return an option's path as an absolute path, because rounds change to folder /."""
-    named = refuse_empty_value(ctx, option, value)
+    named = refuse_empty_option_value(ctx, option, value)
     return None if named is None else os.path.abspath(named)
 
 
@@ -44,34 +48,45 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.argument("cluster", default="", metavar="[CLUSTER]")
 @add_options(RULES)
 @click.option(
-    *("-i", *option_spellings("interval"), "interval_s"),
+    *("-i", *option_hyphen_and_underscore("interval"), "interval_s"),
     type=FiniteNumberRange(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
-    *("-l", *option_spellings("lookback_window"), "lookback_min"),
+    *("-l", *option_hyphen_and_underscore("lookback_window"), "lookback_min"),
     type=FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",
 )
 @click.option(
-    *("-K", *option_spellings("kill_master"), *option_spellings("kill_cluster"), "kills_master"),
+    *(
+        "-K",
+        *option_hyphen_and_underscore("kill_master"),
+        *option_hyphen_and_underscore("kill_cluster"),
+        "kills_master",
+    ),
     is_flag=True,
     help="End the master's machine, too, when nothing is left.",
 )
 @click.option(
-    "-d", *option_spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round."
+    "-d",
+    *option_hyphen_and_underscore("dump_stats"),
+    "dumps",
+    is_flag=True,
+    help="Write a row a round.",
 )
 @click.option(
-    *("-D", *option_spellings("dump_stats_file"), "stats"),
+    *("-D", *option_hyphen_and_underscore("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
-@click.option("-p", *option_spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
-    *("-P", *option_spellings("plot_output_dir"), "folder"),
+    "-p", *option_hyphen_and_underscore("plot_stats"), "plots", is_flag=True, help="Draw the rows."
+)
+@click.option(
+    *("-P", *option_hyphen_and_underscore("plot_output_dir"), "folder"),
     metavar="FOLDER",
     callback=_whole,
     help=f"Draw them in this folder [{BALANCE_PLOTS}].",
@@ -99,7 +114,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     from gridbridge.elastic.balancer import balance_service as service
     from gridbridge.elastic.balancer import balancer_loop  # half a second
     from gridbridge.elastic.balancer.balance_preview import load_balance_configuration
-    from gridbridge.program.log_file import STREAMS, RotatedFile
+    from gridbridge.program.log_file import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
     own = BalanceProgramOptions(
@@ -110,13 +125,13 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
         if own.is_loop:
-            files = tuple(map(RotatedFile, STREAMS))
+            files = tuple(map(StreamLogFile, STREAMS))
             report = _nothing_of if own.is_quiet else partial(_print_round, files, is_json=is_json)
             renew = partial(_again, cluster, own, command_options, report)
             balancer_loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
         plan = service.run_one_balancer_round(options)
-    except ClusterNotObserved as error:
+    except ClusterStateUnknown as error:
         _complain(error)
         raise SystemExit(EXIT_NO_ANSWER) from error
     if not own.is_quiet:
@@ -149,7 +164,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
 
 
 def _print_round(
-    files: Iterable["RotatedFile"], plan: "BalancerRoundPlan", *, is_json: bool
+    files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool
 ) -> None:
     """Print a round's decision at once; reopen the output after a log rotation."""
     for file in files:

@@ -10,13 +10,13 @@ from gridbridge.cli.options import (
     CONFIG_FILE,
     FROM,
     JSON,
-    config_unless_snapshot,
+    config_path_unless_snapshot,
     exit_75_without_answer,
     format_local_time,
 )
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancerOverview, JobOrHostExplanation
 from gridbridge.model.status_report import with_noun
 
@@ -81,11 +81,11 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     """
     from gridbridge.elastic.balancer import balance_preview as service
 
-    path = config_unless_snapshot(folder, path)
+    path = config_path_unless_snapshot(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
     explanation = exit_75_without_answer(
-        lambda: service.explain_job_or_host(what, now, nodes, folder, path)
+        lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
     )
     for unseen in explanation.unseen:
         output.print_error(unseen)
@@ -114,7 +114,7 @@ def drain(host: str, is_json: bool) -> None:
         ElasticNodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
         ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
-    _ask(host, NodeRequestKind.DRAIN, words, is_json=is_json)
+    _ask(host, AdministratorRequestKind.DRAIN, words, is_json=is_json)
 
 
 @click.command()
@@ -140,7 +140,12 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
         words[ElasticNodeState.DRAINING] = (
             "is being removed; it is kept if it has not left the cluster at the next round"
         )
-    _ask(host, NodeRequestKind.FREE if is_freed else NodeRequestKind.KEEP, words, is_json=is_json)
+    _ask(
+        host,
+        AdministratorRequestKind.FREE if is_freed else AdministratorRequestKind.KEEP,
+        words,
+        is_json=is_json,
+    )
 
 
 @click.command()
@@ -184,19 +189,23 @@ def history(count: int, is_json: bool) -> None:
 
 
 def _ask(
-    host: str, request: NodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
+    host: str,
+    request: AdministratorRequestKind,
+    words: Mapping[ElasticNodeState, str],
+    *,
+    is_json: bool,
 ) -> None:
     """Record an administrator's request for a node, and print what follows."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
-    node = nodes.request_node_change(host, request)
+    node = nodes.record_node_change_request(host, request)
     if is_json:
         output.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
     output.print_line(f"{node.name} {words[node.state]}")
 
 
-def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
+def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's nodes; empty for an account that may not read them."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
@@ -225,7 +234,7 @@ def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) ->
     output.print_line(f"the plan now: {explanation.sentence}")
 
 
-def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
+def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:
     why = node.cause.value or ("kept" if node.is_kept else _lacks(node))
     request = f"asked: {requests[node.name]}" if node.name in requests else ""
     return (
@@ -239,7 +248,7 @@ def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str,
     )
 
 
-def _lacks(node: OwnedNode) -> str:
+def _lacks(node: BalancerOwnedNode) -> str:
     """Return what a joining node waits for, or what a ready node lacks."""
     if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
@@ -259,7 +268,7 @@ def _overview(overview: BalancerOverview) -> dict[str, object]:
     }
 
 
-def _node(node: OwnedNode) -> dict[str, object]:
+def _node(node: BalancerOwnedNode) -> dict[str, object]:
     return {
         "name": node.name,
         "state": node.state.value,

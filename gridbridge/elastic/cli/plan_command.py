@@ -12,7 +12,7 @@ from gridbridge.cli.options import (
     JSON,
     FiniteNumberRange,
     add_options,
-    config_unless_snapshot,
+    config_path_unless_snapshot,
     exit_75_without_answer,
 )
 from gridbridge.elastic.balancer import balance_preview as service
@@ -20,7 +20,7 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 
 
-def option_spellings(name: str) -> tuple[str, ...]:
+def option_hyphen_and_underscore(name: str) -> tuple[str, ...]:
     """Return an option's name with hyphens, and with underscores as StarCluster has it."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
@@ -32,37 +32,37 @@ RULES = (
         help="Decide by these rules.",
     ),
     click.option(
-        *("-m", *option_spellings("max_nodes"), "max_nodes"),
+        *("-m", *option_hyphen_and_underscore("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
         help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
     ),
     click.option(
-        *("-n", *option_spellings("min_nodes"), "min_nodes"),
+        *("-n", *option_hyphen_and_underscore("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
         help="The least, with the master.",
     ),
     click.option(
         *(
             "-a",
-            *option_spellings("add_nodes_per_iteration"),
-            *option_spellings("add_nodes_per_iter"),
+            *option_hyphen_and_underscore("add_nodes_per_iteration"),
+            *option_hyphen_and_underscore("add_nodes_per_iter"),
         ),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",
     ),
     click.option(
-        *("-w", *option_spellings("job_wait_time"), "job_wait_time_s"),
+        *("-w", *option_hyphen_and_underscore("job_wait_time"), "job_wait_time_s"),
         type=FiniteNumberRange(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
-        *("-k", *option_spellings("kill_after"), "kill_after_min"),
+        *("-k", *option_hyphen_and_underscore("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
         help="The minute of its hour from which an idle node may be removed.",
     ),
     click.option(
-        *("-s", *option_spellings("stabilization_time"), "stabilization_s"),
+        *("-s", *option_hyphen_and_underscore("stabilization_time"), "stabilization_s"),
         type=FiniteNumberRange(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
@@ -93,7 +93,7 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
-    path = config_unless_snapshot(folder, path)
+    path = config_path_unless_snapshot(folder, path)
     report = exit_75_without_answer(
         lambda: service.preview_balance_plan(
             service.BalanceRuleOptions(**options), datetime.now(UTC), folder, path
@@ -127,14 +127,14 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
       gridbridge balance snapshot saved
     """
     exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
-    warn_of_unknown_nodes()
+    warn_of_unreadable_nodes()
     if is_json:
         output.print_json({"folder": folder})
 
 
-def warn_of_unknown_nodes() -> None:
+def warn_of_unreadable_nodes() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
-    if service.are_balancer_nodes_unknown():
+    if service.may_not_read_balancer_nodes():
         output.print_error(service.NODES_UNSEEN)
 
 

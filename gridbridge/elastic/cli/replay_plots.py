@@ -9,31 +9,34 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gridbridge.cli import plot_files
-from gridbridge.elastic.simulation.replay_machines import replay_datetime
-from gridbridge.elastic.simulation.replay_report import PolicyComparison
-from gridbridge.model.elastic.replay_outcome import ReplayOutcome, ReplayRules
+from gridbridge.elastic.simulation.replay_machines import replay_seconds_to_datetime
+from gridbridge.elastic.simulation.replay_report import ReplayPolicyComparison
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayOutcome
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 11.0, 3.4, 110
 COLOURS = {
-    ReplayRules.DEMAND: "#0072B2",
-    ReplayRules.STARCLUSTER: "#D55E00",
-    ReplayRules.AZGE: "#009E73",
-    ReplayRules.SQUEEZE: "#CC79A7",
-    ReplayRules.ALWAYS_ON: "0.5",
+    ComparedReplayRules.DEMAND: "#0072B2",
+    ComparedReplayRules.STARCLUSTER: "#D55E00",
+    ComparedReplayRules.AZGE: "#009E73",
+    ComparedReplayRules.SQUEEZE: "#CC79A7",
+    ComparedReplayRules.ALWAYS_ON: "0.5",
 }
 MARKS = {
-    ReplayRules.DEMAND: "o",
-    ReplayRules.STARCLUSTER: "s",
-    ReplayRules.AZGE: "^",
-    ReplayRules.SQUEEZE: "D",
-    ReplayRules.ALWAYS_ON: "X",
+    ComparedReplayRules.DEMAND: "o",
+    ComparedReplayRules.STARCLUSTER: "s",
+    ComparedReplayRules.AZGE: "^",
+    ComparedReplayRules.SQUEEZE: "D",
+    ComparedReplayRules.ALWAYS_ON: "X",
 }
 HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
 
 
-def draw_replay_comparisons(comparisons: Sequence[PolicyComparison], path: str) -> str:
-    """Draw all compared workloads into one file; OutputError when it can't be written."""
+def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
+    """Draw all compared workloads into one file.
+
+    Raises StandardOutputUnwritable when it can't be written.
+    """
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
@@ -46,9 +49,10 @@ def draw_replay_comparisons(comparisons: Sequence[PolicyComparison], path: str) 
     return path
 
 
-def _over_time(nodes: Axes, waiting: Axes, comparison: PolicyComparison) -> None:
+def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -> None:
     for outcome in comparison.outcomes:
-        at = [float(dates.date2num(replay_datetime(moment.at_s))) for moment in outcome.moments]  # type: ignore[no-untyped-call]  # dates has no types
+        times = [replay_seconds_to_datetime(moment.at_s) for moment in outcome.moments]
+        at = list(map(float, dates.date2num(times)))  # type: ignore[no-untyped-call]
         _line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
         _line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
     _frame(nodes, f"{comparison.name}: nodes that are on", "nodes")
@@ -63,12 +67,14 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: PolicyComparison) -> None
 
 def _line(axes: Axes, outcome: ReplayOutcome, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
-    width = 2.4 if rules is ReplayRules.DEMAND else 1.0  # others that do the same don't hide it
+    width = (
+        2.4 if rules is ComparedReplayRules.DEMAND else 1.0
+    )  # others that do the same don't hide it
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
 
-def _swept(axes: Axes, comparison: PolicyComparison) -> None:
+def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
     for rules in dict.fromkeys(outcome.way.rules for outcome in comparison.outcomes):
         outcomes = [outcome for outcome in comparison.outcomes if outcome.way.rules is rules]
         axes.scatter(

@@ -12,11 +12,11 @@ from gridbridge.cli import output, plot_files
 from gridbridge.cli.options import JSON, FiniteNumberRange, Option, add_options
 from gridbridge.elastic.simulation import replay_report as service
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution
-from gridbridge.model.elastic.balance_sections import DemandSection
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
     ReplayNodeTerms,
     ReplayOutcome,
-    ReplayRules,
     ReplayWorkload,
     WorkloadLineFault,
 )
@@ -50,7 +50,7 @@ OPTIONS = (
     click.option(
         "--policy",
         "policies",
-        type=click.Choice([policy.value for policy in ReplayRules]),
+        type=click.Choice([policy.value for policy in ComparedReplayRules]),
         multiple=True,
         help="Compare this one; may be repeated. Without it: all of them.",
     ),
@@ -132,9 +132,9 @@ class SimulateOptions:
         )
 
     @property
-    def demand(self) -> DemandSection:
+    def demand(self) -> DemandPolicySection:
         """The settings of policy demand."""
-        return DemandSection(
+        return DemandPolicySection(
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
             target_wait_s=self.target_wait_s,
@@ -176,7 +176,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     options = SimulateOptions(**arguments)
     _require_fit(click.get_current_context(), options)
     if options.plot:
-        plot_files.require_writable_plot(options.plot)
+        plot_files.require_writable_plot_path(options.plot)
     comparisons = _compared(options)
     _show(comparisons, is_json)
     if options.plot:
@@ -186,9 +186,11 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         output.print_error(f"gridbridge: {options.plot} is written")
 
 
-def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
+def _compared(options: SimulateOptions) -> list[service.ReplayPolicyComparison]:
     """Replay the recorded workload, or each synthetic workload, by all policies."""
-    rules = [ReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ReplayRules)
+    rules = [ComparedReplayRules(name) for name in dict.fromkeys(options.policies)] or list(
+        ComparedReplayRules
+    )
     workloads = dict[str, ReplayWorkload]()
     if options.path:
         workloads[options.path] = service.load_workload_to_replay(
@@ -241,7 +243,7 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
             output.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
-def _show(comparisons: list[service.PolicyComparison], is_json: bool) -> None:
+def _show(comparisons: list[service.ReplayPolicyComparison], is_json: bool) -> None:
     if is_json:
         output.print_json([_plain(comparison) for comparison in comparisons])
         return
@@ -256,7 +258,7 @@ def _show(comparisons: list[service.PolicyComparison], is_json: bool) -> None:
             output.print_line("*: no other is both cheaper and waits less")
 
 
-def _sentence(comparison: service.PolicyComparison) -> str:
+def _sentence(comparison: service.ReplayPolicyComparison) -> str:
     parts = [with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(
         f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items())
@@ -279,7 +281,7 @@ def _row(outcome: ReplayOutcome, *, is_best: bool) -> list[str]:
     ]
 
 
-def _plain(comparison: service.PolicyComparison) -> dict[str, object]:
+def _plain(comparison: service.ReplayPolicyComparison) -> dict[str, object]:
     best = {id(outcome) for outcome in comparison.frontier}
     return {
         "workload": comparison.name,

@@ -13,9 +13,9 @@ from gridbridge.cli.options import (
     JSON,
     FiniteNumberRange,
     add_options,
-    config_unless_snapshot,
+    config_path_unless_snapshot,
     exit_75_without_answer,
-    refuse_empty_value,
+    refuse_empty_option_value,
 )
 
 if TYPE_CHECKING:  # a call needs one module only, and `site` takes half a second
@@ -33,14 +33,14 @@ ABOUT_A_MODEL = (
         metavar="[FILE]",
         is_flag=False,
         flag_value=ON_SCREEN,
-        callback=refuse_empty_value,
+        callback=refuse_empty_option_value,
         help="Print the commands that do it, or write them to FILE (-CFILE).",
     ),
     click.option(
         *("-S", "--save", "prefix"),
         metavar="FILE",
         default="",
-        callback=refuse_empty_value,
+        callback=refuse_empty_option_value,
         help="Save the cluster before and after as FILE.original and FILE.squeezed.",
     ),
     click.option("--no-headers", "is_bare", is_flag=True, help="Print the names alone."),
@@ -48,7 +48,7 @@ ABOUT_A_MODEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GanetiOutputOptions:
+class GanetiSqueezeOutputOptions:
     """The options that say how to print or save the squeeze of a Ganeti cluster."""
 
     is_verbose: bool
@@ -78,7 +78,7 @@ class GanetiOutputOptions:
     "--model",
     metavar="FILE",
     default="",
-    callback=refuse_empty_value,
+    callback=refuse_empty_option_value,
     help="Decide about this Ganeti text file.",
 )
 @FROM
@@ -131,7 +131,7 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
-    answering = GanetiOutputOptions(**options)
+    answering = GanetiSqueezeOutputOptions(**options)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.elastic.balancer import ganeti_squeeze as service
@@ -141,7 +141,7 @@ def squeeze(
         return
     from gridbridge.elastic.balancer import squeeze_preview as site
 
-    now, path = datetime.now(UTC), config_unless_snapshot(folder, path)
+    now, path = datetime.now(UTC), config_path_unless_snapshot(folder, path)
     decision = exit_75_without_answer(
         lambda: site.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
@@ -149,7 +149,7 @@ def squeeze(
 
 
 def _answer(
-    model: "service.GanetiSqueezeAnswer", answering: GanetiOutputOptions, *, is_json: bool
+    model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions, *, is_json: bool
 ) -> None:
     """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
@@ -169,7 +169,7 @@ def _answer(
 
 
 def _refuse_nonsense(
-    answering: GanetiOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
+    answering: GanetiSqueezeOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
 ) -> None:
     """Raise UsageError for options that contradict each other."""
     if is_model and is_folder:
@@ -193,7 +193,9 @@ def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
     )
 
 
-def _tell_model(model: "service.GanetiSqueezeAnswer", answering: GanetiOutputOptions) -> None:
+def _tell_model(
+    model: "service.GanetiSqueezeAnswer", answering: GanetiSqueezeOutputOptions
+) -> None:
     if answering.is_verbose:
         output.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output.print_line(f"Online candidates: {','.join(model.online_candidates)}")

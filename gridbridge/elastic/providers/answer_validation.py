@@ -47,7 +47,7 @@ def parse_json_document(raw: bytes) -> object:
         raise ParseError(f"no JSON: {error}") from error
 
 
-def parse_machine(content: object) -> ProviderMachine:
+def parse_provider_machine(content: object) -> ProviderMachine:
     """Parse one machine of ours; ParseError names the invalid value."""
     return require_valid_machine(_machine(content))
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from gridbridge.elastic.providers import answer_validation
 from gridbridge.errors import (
     CommandFailed,
-    NoCapacity,
+    FileWritableByOthers,
     ParseError,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
-    UntrustedFile,
 )
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.places import BALANCE_ACCOUNT
@@ -24,13 +24,13 @@ MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
 WORDS = 200  # characters of what a program says last
 
 
-def provider_environment() -> dict[str, str]:
+def provider_program_environment() -> dict[str, str]:
     """Return the environment of a provider's program: ours, with LC_ALL=C."""
     return {**os.environ, "LC_ALL": "C"}
 
 
 def require_trusted_provider_file(path: str) -> str:
-    """Return the path if only root and this account can change it; else ProviderFailed.
+    """Return the path if only root and this account can change it; else ProviderPermanentFailure.
 
     A provider's program is in effect root on its machines, as the balancer's account is. Other
     accounts that only preview a plan accept the balancer's files too. A missing file is reported
@@ -40,9 +40,9 @@ def require_trusted_provider_file(path: str) -> str:
     is_other = bool(balancer) and me not in (0, balancer)
     try:
         trust.require_trusted_path(path, owner=me)
-    except UntrustedFile as error:
+    except FileWritableByOthers as error:
         if not is_other:
-            raise ProviderFailed(str(error)) from error
+            raise ProviderPermanentFailure(str(error)) from error
         _require_balancers(path, balancer)
     except OSError:
         return path
@@ -50,11 +50,13 @@ def require_trusted_provider_file(path: str) -> str:
 
 
 def _require_balancers(path: str, balancer: int) -> None:
-    """Raise ProviderFailed unless only root and the balancer's account can change the path."""
+    """Raise ProviderPermanentFailure if others than root or the balancer can change it."""
     try:
         trust.require_trusted_path(path, owner=balancer)
-    except UntrustedFile as error:
-        raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
+    except FileWritableByOthers as error:
+        raise ProviderPermanentFailure(
+            f"others could have written {path}, for {error.wrong}"
+        ) from error
 
 
 def run_provider_program(
@@ -66,12 +68,12 @@ def run_provider_program(
     except CommandFailed as failed:
         message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:
-            raise NoCapacity(message) from failed
+            raise ProviderOutOfMachines(message) from failed
         if failed.status == LATER:
             raise ProviderRequestRepeatable(message) from failed
         if failed.transient:
-            raise ProviderRequestUnconfirmed(message) from failed
-        raise ProviderFailed(message) from failed
+            raise ProviderOutcomeUnknown(message) from failed
+        raise ProviderPermanentFailure(message) from failed
 
 
 def join_command_words(argv: tuple[str, ...]) -> str:
@@ -85,7 +87,7 @@ def printable_program_output(words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandProvider:
+class SiteProgramProvider:
     """Creates and destroys machines by a site's own program."""
 
     program: str
@@ -94,19 +96,22 @@ class CommandProvider:
     cluster: str = ""  # whose machines have to be right
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine; raise ProviderFailed if the program reports another machine."""
+        """Create a machine.
+
+        Raise ProviderPermanentFailure if the program reports another machine.
+        """
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
-            machine = answer_validation.parse_machine(
+            machine = answer_validation.parse_provider_machine(
                 answer_validation.parse_json_document(printed)
             )
         except ParseError as error:
-            raise ProviderFailed(f"{self._call_text('create')}: {error}") from error
+            raise ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
             problem = f"it tells of {machine.name}, {machine.id}, which is not as it was asked for"
             mend = f"`{self.program} destroy` ends a node that nobody uses"
-            raise ProviderFailed(f"{self._call_text('create')}: {problem}; {mend}")
+            raise ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -119,7 +124,7 @@ class CommandProvider:
         try:
             return answer_validation.parse_machine_list(printed, self.cluster)
         except ParseError as error:
-            raise ProviderFailed(f"{self._call_text('list')}: {error}") from error
+            raise ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"

@@ -3,7 +3,7 @@
 import configparser
 import os
 
-from gridbridge.errors import ProviderFailed, StateError
+from gridbridge.errors import ProviderPermanentFailure, StateError
 from gridbridge.shell import files
 
 MOST_BYTES = 65536
@@ -14,7 +14,7 @@ def read_credentials_table(path: str) -> dict[str, str]:
     """Read the `name = value` lines below [default] of a private credentials file.
 
     The format is that of AWS's own tools. Error messages never contain the values. Raises
-    ProviderFailed unless only this account can read the file.
+    ProviderPermanentFailure unless only this account can read the file.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as its documentation says
@@ -23,19 +23,19 @@ def read_credentials_table(path: str) -> dict[str, str]:
         return dict(parser["default"])
     except (configparser.Error, KeyError) as error:
         right = "a line [default], and lines NAME = VALUE below it"
-        raise ProviderFailed(f"{path}: not as it has to be: {right}") from error
+        raise ProviderPermanentFailure(f"{path}: not as it has to be: {right}") from error
 
 
 def read_secret_file(path: str) -> str:
-    """Return the text of a private file; ProviderFailed if other accounts can read it."""
+    """Return the text of a private file; ProviderPermanentFailure if other accounts can read it."""
     try:
-        raw, facts = files.read_safe_file(path, MOST_BYTES, os.geteuid())
+        raw, facts = files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:
-            raise ProviderFailed(f"{path}: others can read it; chmod 600 {path}")
+            raise ProviderPermanentFailure(f"{path}: others can read it; chmod 600 {path}")
         return raw.decode().rstrip("\n")
     except FileNotFoundError as error:
-        raise ProviderFailed(f"{path}: {error.strerror}") from error
+        raise ProviderPermanentFailure(f"{path}: {error.strerror}") from error
     except StateError as error:
-        raise ProviderFailed(str(error)) from error
+        raise ProviderPermanentFailure(str(error)) from error
     except UnicodeDecodeError as error:
-        raise ProviderFailed(f"{path}: no UTF-8") from error
+        raise ProviderPermanentFailure(f"{path}: no UTF-8") from error

@@ -19,14 +19,14 @@ from gridbridge.elastic.providers import (
     credentials,
 )
 from gridbridge.errors import (
-    NoCapacity,
     ParseError,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
     describe_error,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     HOST_KEY_TAG,
     OWNER_TAG,
@@ -93,7 +93,7 @@ class Ec2Provider:
     """The machines of an EC2 region that have the owner tag of a gridbridge."""
 
     client: Any  # boto3's, which has no types of its own
-    section: ProviderSection
+    section: MachineProviderSection
     cluster: str
     is_spot: bool = False
     host_key: str = ""
@@ -108,7 +108,7 @@ class Ec2Provider:
                 machine = self._run(request, _token(request, generation))
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
-        raise ProviderRequestUnconfirmed(f"ec2 create: {name} was made {GENERATIONS} times today")
+        raise ProviderOutcomeUnknown(f"ec2 create: {name} was made {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Terminate a machine; its image says which disks are deleted with it."""
@@ -207,7 +207,7 @@ class Ec2Provider:
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
-        except ProviderRequestUnconfirmed:
+        except ProviderOutcomeUnknown:
             return ""
         return key
 
@@ -231,14 +231,16 @@ def _descriptions(path: str | None) -> "Loader":
     return create_loader(path)
 
 
-def make_ec2_provider(section: ProviderSection, pool: PoolSection, cluster: str) -> Ec2Provider:
+def make_ec2_provider(
+    section: MachineProviderSection, pool: NodePoolSection, cluster: str
+) -> Ec2Provider:
     """Return the EC2 provider of a pool; each call has a timeout and no retries."""
     try:
         import boto3
         import botocore.session
         from botocore.config import Config
     except ImportError as error:
-        raise ProviderFailed(MISSING) from error
+        raise ProviderPermanentFailure(MISSING) from error
     secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s,
@@ -254,9 +256,11 @@ def make_ec2_provider(section: ProviderSection, pool: PoolSection, cluster: str)
         client = session.client("ec2", endpoint_url=section.endpoint or None, config=config)
     except TypeError as error:
         names = "aws_access_key_id, aws_secret_access_key and aws_session_token"
-        raise ProviderFailed(f"{section.credentials}: an unknown name; {names}") from error
+        raise ProviderPermanentFailure(
+            f"{section.credentials}: an unknown name; {names}"
+        ) from error
     except ValueError as error:
-        raise ProviderFailed(f"ec2: {error}") from error
+        raise ProviderPermanentFailure(f"ec2: {error}") from error
     return Ec2Provider(
         client=client,
         section=section,
@@ -297,17 +301,17 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
     except (boto.ConnectionError, boto.HTTPClientError) as error:
         raise ProviderRequestRepeatable(f"ec2 {verb}: {_words(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
-        raise ProviderFailed(f"ec2 {verb}: {_words(error)}") from error
+        raise ProviderPermanentFailure(f"ec2 {verb}: {_words(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         odd = f"an answer that can't be read ({type(error).__name__}: {_words(error)})"
-        raise ProviderFailed(f"ec2 {verb}: {odd}") from error
+        raise ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
 
 
 def ec2_error_class(code: str) -> Callable[[str], Exception]:
     """Return the error class that an EC2 error code means to the balancer."""
     if code in NO_CAPACITY:
-        return NoCapacity
-    return ProviderRequestRepeatable if code in LATER else ProviderFailed
+        return ProviderOutOfMachines
+    return ProviderRequestRepeatable if code in LATER else ProviderPermanentFailure
 
 
 def _token(request: Mapping[str, object], generation: int) -> str:
@@ -325,7 +329,7 @@ def _words(error: Exception) -> str:
 
 
 def _content(path: str) -> str:
-    """Return the user data for new machines; ProviderFailed for an unsafe file.
+    """Return the user data for new machines; ProviderPermanentFailure for an unsafe file.
 
     Machines run the user data as root, so no other account may be able to write the file.
     """
@@ -335,4 +339,4 @@ def _content(path: str) -> str:
         with open(command_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ProviderFailed(f"{path}: {describe_error(error)}") from error
+        raise ProviderPermanentFailure(f"{path}: {describe_error(error)}") from error

@@ -15,14 +15,14 @@ from typing import Any
 
 from gridbridge.elastic.providers import answer_validation, credentials
 from gridbridge.errors import (
-    NoCapacity,
     ParseError,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
     describe_error,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     HOST_KEY_TAG,
     ProviderMachine,
@@ -61,7 +61,7 @@ class LibcloudProvider:
     """The machines of one Libcloud driver; its single connection serializes the calls."""
 
     driver: Any  # of libcloud's, each with methods of its own
-    section: ProviderSection
+    section: MachineProviderSection
     host_key: str = ""
     cluster: str = ""  # whose machines have to be right
     turn: RLock = field(default_factory=RLock)
@@ -109,9 +109,9 @@ class LibcloudProvider:
         except Exception as error:  # drivers raise that very class
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, _words(error))
             mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
-            raise ProviderFailed(f"libcloud create: {why}; {mend}") from error
+            raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
-        raise ProviderFailed(f"libcloud create: {why}; it was removed again")
+        raise ProviderPermanentFailure(f"libcloud create: {why}; it was removed again")
 
     def _nodes(self, machine: ProviderMachine) -> list[Any]:
         """Return the driver's nodes with the machine's id; empty when it is gone."""
@@ -122,7 +122,9 @@ class LibcloudProvider:
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
-            raise ProviderFailed(f"libcloud: driver {self.section.driver} can't tag its machines")
+            raise ProviderPermanentFailure(
+                f"libcloud: driver {self.section.driver} can't tag its machines"
+            )
         return ways[0]
 
     def _image(self) -> Any:
@@ -136,13 +138,13 @@ class LibcloudProvider:
 
 
 def make_libcloud_provider(
-    section: ProviderSection, pool: PoolSection, cluster: str
+    section: MachineProviderSection, pool: NodePoolSection, cluster: str
 ) -> LibcloudProvider:
     """Return the Libcloud provider of a pool."""
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
-        raise ProviderFailed(MISSING) from error
+        raise ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
     secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
@@ -193,14 +195,14 @@ def translate_libcloud_errors(
     """Raise the balancer's error classes in place of a driver's errors."""
     try:
         yield
-    except (NoCapacity, ProviderRequestUnconfirmed, ProviderFailed):
+    except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure):
         raise
     except ParseError as error:
-        raise ProviderFailed(f"libcloud {verb}: {error}") from error
+        raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
-        raise ProviderFailed(f"libcloud {verb}: its driver can't do that") from error
+        raise ProviderPermanentFailure(f"libcloud {verb}: its driver can't do that") from error
     except OSError as error:  # of the network: requests' errors are such too
-        raise ProviderRequestUnconfirmed(f"libcloud {verb}: {_words(error)}") from error
+        raise ProviderOutcomeUnknown(f"libcloud {verb}: {_words(error)}") from error
     except Exception as error:  # drivers raise that very class
         kind = _kind(error, no_capacity, refused)
         raise kind(f"libcloud {verb}: {_words(error)}") from error
@@ -212,23 +214,25 @@ def _kind(
     """Return the error class that an HTTP status means to the balancer."""
     code = getattr(error, "code", None)
     if code in no_capacity:
-        return NoCapacity
+        return ProviderOutOfMachines
     if code in refused:
         return ProviderRequestRepeatable
-    return ProviderRequestUnconfirmed if code in LATER else ProviderFailed
+    return ProviderOutcomeUnknown if code in LATER else ProviderPermanentFailure
 
 
 def _require_done(verb: str, is_done: object) -> None:
-    """Raise ProviderRequestUnconfirmed if a driver reports that it did not act."""
+    """Raise ProviderOutcomeUnknown if a driver reports that it did not act."""
     if is_done is False:
-        raise ProviderRequestUnconfirmed(f"libcloud {verb}: the cloud did not do it")
+        raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did not do it")
 
 
 def _named(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry
-    raise ProviderFailed(f"libcloud create: {noun} {name}: its driver knows none of that name")
+    raise ProviderPermanentFailure(
+        f"libcloud create: {noun} {name}: its driver knows none of that name"
+    )
 
 
 def _words(error: Exception) -> str:

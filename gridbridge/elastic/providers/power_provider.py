@@ -13,11 +13,16 @@ from typing import Protocol
 
 from gridbridge.elastic.providers import command_provider as program
 from gridbridge.elastic.providers import credentials
-from gridbridge.errors import NoCapacity, ProviderFailed, ProviderRequestUnconfirmed, describe_error
+from gridbridge.errors import (
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
+    describe_error,
+)
 from gridbridge.model.elastic.balance_sections import (
+    MachineProviderSection,
     PoweredHostSection,
     PowerSwitchMethod,
-    ProviderSection,
 )
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
@@ -51,7 +56,7 @@ def log_unknown_power_state(host: str, why: str) -> None:
     _log.warning("event=no_state host=%s why=%r", host, why)
 
 
-class PowerSwitch(Protocol):
+class SingleHostPowerSwitch(Protocol):
     """Switches one host on and off, and queries its power state."""
 
     def on(self) -> None:
@@ -71,7 +76,7 @@ class PowerSwitch(Protocol):
 class HostPowerProvider:
     """Powers the hosts of one [provider.NAME] section of kind power."""
 
-    switches: Mapping[str, PowerSwitch]
+    switches: Mapping[str, SingleHostPowerSwitch]
     cluster: str
     pool: str = ""  # under which the balancer keeps them
     tell: ReportUnknownPower = log_unknown_power_state
@@ -92,25 +97,25 @@ class HostPowerProvider:
     def _machine(self, name: str) -> ProviderMachine:
         try:
             state = self.switches[name].state()
-        except (NoCapacity, ProviderRequestUnconfirmed, ProviderFailed) as error:
+        except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure) as error:
             self.tell(name, str(error))
             state = ProviderMachineState.UNKNOWN
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
         return ProviderMachine(id=name, name=name, state=state, tags=tags)
 
-    def _switch(self, verb: str, machine: ProviderMachine) -> PowerSwitch:
+    def _switch(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
         if machine.id not in self.switches:
-            raise ProviderFailed(f"power {verb} {machine.id}: no host of this provider")
+            raise ProviderPermanentFailure(f"power {verb} {machine.id}: no host of this provider")
         return self.switches[machine.id]
 
 
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
-    """Return the power state that a program printed; ProviderFailed for other output."""
+    """Return the power state that a program printed; ProviderPermanentFailure for other output."""
     state = words.get(printed.strip())
     if state is None:
         text = program.printable_program_output(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
-        raise ProviderFailed(f"its state is told as {text!r}; expected {right}")
+        raise ProviderPermanentFailure(f"its state is told as {text!r}; expected {right}")
     return state
 
 
@@ -139,20 +144,20 @@ class IpmiPowerSwitch:
     def _ask(self, word: str) -> bytes:
         """Run ipmitool and return its output.
 
-        A failure raises ProviderRequestUnconfirmed, because ipmitool's exit status does not tell a
+        A failure raises ProviderOutcomeUnknown, because ipmitool's exit status does not tell a
         refusal from an unreachable controller.
         """
         credentials.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
-        env = program.provider_environment()
+        env = program.provider_program_environment()
         try:
             return program.run_provider_program(
                 (*argv, "chassis", "power", word), env, self.timeout_s
             )
-        except ProviderFailed as error:
-            raise ProviderRequestUnconfirmed(str(error)) from error
+        except ProviderPermanentFailure as error:
+            raise ProviderOutcomeUnknown(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +182,9 @@ class ProgramPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return program.run_provider_program(argv, program.provider_environment(), self.timeout_s)
+        return program.run_provider_program(
+            argv, program.provider_program_environment(), self.timeout_s
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +204,7 @@ class WakeOnLanPowerSwitch:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
         except (OSError, OverflowError) as error:  # no such port
-            raise ProviderRequestUnconfirmed(
+            raise ProviderOutcomeUnknown(
                 f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
             ) from error
 
@@ -205,7 +212,7 @@ class WakeOnLanPowerSwitch:
         """Shut the host down by the program, because no packet can do that."""
         if self.told is None:
             right = "a packet only wakes; its provider needs a program"
-            raise ProviderFailed(f"power stop {self.host}: {right}")
+            raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
         self.told.off()
 
     def state(self) -> ProviderMachineState:
@@ -219,7 +226,7 @@ def wake_on_lan_packet(mac: str) -> bytes:
 
 
 def make_power_provider(
-    section: ProviderSection,
+    section: MachineProviderSection,
     hosts: Mapping[str, PoweredHostSection],
     cluster: str,
     pool: str,
@@ -234,7 +241,9 @@ def make_power_provider(
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
-def _controller(section: ProviderSection, _: str, host: PoweredHostSection) -> PowerSwitch:
+def _controller(
+    section: MachineProviderSection, _: str, host: PoweredHostSection
+) -> SingleHostPowerSwitch:
     return IpmiPowerSwitch(
         bmc=host.bmc,
         user=host.user,
@@ -243,12 +252,16 @@ def _controller(section: ProviderSection, _: str, host: PoweredHostSection) -> P
     )
 
 
-def _by_program(section: ProviderSection, name: str, _: PoweredHostSection) -> ProgramPowerSwitch:
+def _by_program(
+    section: MachineProviderSection, name: str, _: PoweredHostSection
+) -> ProgramPowerSwitch:
     own = program.require_trusted_provider_file(section.program)
     return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
 
 
-def _woken(section: ProviderSection, name: str, host: PoweredHostSection) -> PowerSwitch:
+def _woken(
+    section: MachineProviderSection, name: str, host: PoweredHostSection
+) -> SingleHostPowerSwitch:
     by_program = _by_program(section, name, host) if section.program else None
     return WakeOnLanPowerSwitch(
         host=name, mac=host.mac, broadcast=section.broadcast, told=by_program
@@ -256,7 +269,8 @@ def _woken(section: ProviderSection, name: str, host: PoweredHostSection) -> Pow
 
 
 MAKERS: Mapping[
-    PowerSwitchMethod, Callable[[ProviderSection, str, PoweredHostSection], PowerSwitch]
+    PowerSwitchMethod,
+    Callable[[MachineProviderSection, str, PoweredHostSection], SingleHostPowerSwitch],
 ] = MappingProxyType(
     {
         PowerSwitchMethod.IPMI: _controller,

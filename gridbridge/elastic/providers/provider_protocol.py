@@ -9,16 +9,17 @@ from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 class MachineLister(Protocol):
     """Lists a provider's machines.
 
-    Each call of a provider raises NoCapacity when no machine is available,
-    ProviderRequestUnconfirmed when a retry may succeed or the outcome is unknown, and
-    ProviderFailed otherwise. The caller then trusts the next list. ProviderRequestRepeatable is a
-    ProviderRequestUnconfirmed after which a repeated call creates no second machine.
+    Each call of a provider raises ProviderOutOfMachines when no machine is available,
+    ProviderOutcomeUnknown when a retry may succeed or the outcome is unknown, and
+    ProviderPermanentFailure otherwise. The caller then trusts the next list.
+    ProviderRequestRepeatable is a ProviderOutcomeUnknown after which a repeated call creates no
+    second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines, maybe with machines of other owners.
 
-        One invalid entry rejects the whole list with ProviderFailed.
+        One invalid entry rejects the whole list with ProviderPermanentFailure.
         """
         ...
 

@@ -6,10 +6,14 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from gridbridge.elastic.providers import command_provider, ec2, libcloud, power_provider
-from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.command_provider import SiteProgramProvider
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
-from gridbridge.errors import GridbridgeError, ProviderFailed
-from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
+from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
+from gridbridge.model.elastic.balance_sections import (
+    MachineProviderSection,
+    NodePoolSection,
+    ProviderKind,
+)
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.policy import Policy
 
@@ -17,7 +21,7 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; ProviderFailed without one.
+    """Return the provider that creates a pool's nodes; ProviderPermanentFailure without one.
 
     Each pool has its own provider object, because its machines have their own image and size. Pools
     with the same [provider.NAME] section list the same machines.
@@ -25,10 +29,14 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderFailed(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
+        raise ProviderPermanentFailure(
+            f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider"
+        )
     make = MAKERS.get(section.kind)
     if make is None:
-        raise ProviderFailed(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
+        raise ProviderPermanentFailure(
+            f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes"
+        )
     return make(_settled(section, at), at, settings.site.cluster)
 
 
@@ -39,12 +47,15 @@ def make_power_control_of_host(
 ) -> HostPowerControl:
     """Return the power control of a host, which also powers its section's other hosts.
 
-    Raises ProviderFailed when no section powers the host, or its secret file can't be read.
+    Raises ProviderPermanentFailure when no section powers the host, or its secret file can't be
+    read.
     """
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderFailed(f"host {host}: nobody switches it on and off; [power.{host}]")
+        raise ProviderPermanentFailure(
+            f"host {host}: nobody switches it on and off; [power.{host}]"
+        )
     with_it = {
         name: powered
         for name, powered in settings.powered.items()
@@ -61,7 +72,8 @@ def make_all_power_controls(
 ) -> dict[str, HostPowerControl]:
     """Return the power control of each section that powers hosts of the site.
 
-    Raises ProviderFailed for a misconfigured section; `make_selected_power_controls` does not.
+    Raises ProviderPermanentFailure for a misconfigured section; `make_selected_power_controls` does
+    not.
     """
     return {
         name: make_power_control_of_host(settings, host, note_untold)
@@ -103,51 +115,56 @@ def _made_or_not(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MisconfiguredProvider:
-    """Stands for a provider whose configuration is wrong; each call raises ProviderFailed."""
+    """Stands for a provider whose configuration is wrong.
+
+    Each call raises ProviderPermanentFailure.
+    """
 
     why: str
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Raise ProviderFailed with the fault of the configuration."""
-        raise ProviderFailed(self.why)
+        """Raise ProviderPermanentFailure with the fault of the configuration."""
+        raise ProviderPermanentFailure(self.why)
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Raise ProviderFailed with the fault of the configuration."""
-        raise ProviderFailed(self.why)
+        """Raise ProviderPermanentFailure with the fault of the configuration."""
+        raise ProviderPermanentFailure(self.why)
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Raise ProviderFailed with the fault of the configuration."""
-        raise ProviderFailed(self.why)
+        """Raise ProviderPermanentFailure with the fault of the configuration."""
+        raise ProviderPermanentFailure(self.why)
 
     def start(self, machine: ProviderMachine) -> None:
-        """Raise ProviderFailed with the fault of the configuration."""
-        raise ProviderFailed(self.why)
+        """Raise ProviderPermanentFailure with the fault of the configuration."""
+        raise ProviderPermanentFailure(self.why)
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Raise ProviderFailed with the fault of the configuration."""
-        raise ProviderFailed(self.why)
+        """Raise ProviderPermanentFailure with the fault of the configuration."""
+        raise ProviderPermanentFailure(self.why)
 
 
-def _settled(section: ProviderSection, pool: PoolSection) -> ProviderSection:
+def _settled(section: MachineProviderSection, pool: NodePoolSection) -> MachineProviderSection:
     """Return a provider's section with the pool's own image and size."""
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(section: ProviderSection, _pool: PoolSection, cluster: str) -> MachineProvider:
-    return CommandProvider(
+def _command(
+    section: MachineProviderSection, _pool: NodePoolSection, cluster: str
+) -> MachineProvider:
+    return SiteProgramProvider(
         program=command_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=command_provider.provider_environment(),
+        env=command_provider.provider_program_environment(),
         cluster=cluster,
     )
 
 
-MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, PoolSection, str], MachineProvider]] = (
-    MappingProxyType(
-        {
-            ProviderKind.COMMAND: _command,
-            ProviderKind.EC2: ec2.make_ec2_provider,
-            ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
-        }
-    )
+MAKERS: Mapping[
+    ProviderKind, Callable[[MachineProviderSection, NodePoolSection, str], MachineProvider]
+] = MappingProxyType(
+    {
+        ProviderKind.COMMAND: _command,
+        ProviderKind.EC2: ec2.make_ec2_provider,
+        ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
+    }
 )

@@ -5,34 +5,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gridbridge.decisions.elastic.replay_decisions import seconds_until_rules_may_change
+from gridbridge.decisions.elastic.replay_decisions import seconds_to_next_rule_timeout
 from gridbridge.elastic.simulation.replay_machines import (
-    ReplayMachine,
-    ReplayMachines,
-    ReplayWaitingTasks,
-    replay_datetime,
+    SimulatedNode,
+    SimulatedNodes,
+    SimulatedTaskQueue,
+    replay_seconds_to_datetime,
 )
 from gridbridge.elastic.simulation.replay_policies import replay_decision_function
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
     ReplayClusterState,
     ReplayNodeTerms,
     ReplayOutcome,
     ReplayPolicy,
-    ReplayRules,
-    ReplayTask,
 )
 
 LATE_S = 60.0
 ROUND_S = 60.0
 END, READY = 0, 1  # what ends makes room before anything else happens in the same second
-Places = list[tuple[ReplayMachine, int]]
+Places = list[tuple[SimulatedNode, int]]
 
 
 @dataclass(slots=True, kw_only=True)
-class ReplayCounts:
+class RunningReplayCounts:
     """The counts of a running replay: start times, node hours, and added or removed nodes."""
 
     starts: list[float]
@@ -53,7 +53,10 @@ class ReplayCounts:
 
 
 def summarize_replay(
-    tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, counts: ReplayCounts
+    tasks: Sequence[RecordedReplayTask],
+    terms: ReplayNodeTerms,
+    way: ReplayPolicy,
+    counts: RunningReplayCounts,
 ) -> ReplayOutcome:
     """Return the statistics of a finished replay."""
     waits = sorted(
@@ -100,7 +103,7 @@ class WorkloadReplay:
 
     def __init__(
         self,
-        tasks: Sequence[ReplayTask],
+        tasks: Sequence[RecordedReplayTask],
         terms: ReplayNodeTerms,
         way: ReplayPolicy,
         *,
@@ -108,19 +111,19 @@ class WorkloadReplay:
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
         self._decide = replay_decision_function(way, terms)
-        self._is_named = way.rules is ReplayRules.DEMAND and way.demand.target_wait_s > 0
-        self._machines, self._line = ReplayMachines(terms), ReplayWaitingTasks(tasks)
-        self._events = list[tuple[float, int, int, ReplayMachine | Places]]()
+        self._is_named = way.rules is ComparedReplayRules.DEMAND and way.demand.target_wait_s > 0
+        self._machines, self._line = SimulatedNodes(terms), SimulatedTaskQueue(tasks)
+        self._events = list[tuple[float, int, int, SimulatedNode | Places]]()
         self._next, self._count = 0, 0
         self._now_s = self._begin_s = tasks[0].submitted_s if tasks else 0.0
         self._round_s, self._changed_s = math.inf, math.nan
         self._ended = dict[tuple[str, str], tuple[float, int]]()
         self._running = set[int]()
-        self._counts = ReplayCounts(starts=[math.nan] * len(tasks))
+        self._counts = RunningReplayCounts(starts=[math.nan] * len(tasks))
 
     def run(self) -> ReplayOutcome:
         """Run the replay to its end and return its statistics."""
-        always = self._way.rules is ReplayRules.ALWAYS_ON
+        always = self._way.rules is ComparedReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
             self._machines.open(self._machines.add(self._now_s, self._now_s))
         self._note()
@@ -172,11 +175,11 @@ class WorkloadReplay:
         """Return the first round time at or after a moment."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
-    def _push(self, at_s: float, kind: int, subject: ReplayMachine | Places, number: int) -> None:
+    def _push(self, at_s: float, kind: int, subject: SimulatedNode | Places, number: int) -> None:
         heapq.heappush(self._events, (at_s, kind, number, subject))
 
-    def _open(self, machine: ReplayMachine | Places) -> None:
-        assert isinstance(machine, ReplayMachine)
+    def _open(self, machine: SimulatedNode | Places) -> None:
+        assert isinstance(machine, SimulatedNode)
         self._machines.open(machine)
         self._changed_s = self._now_s
 
@@ -195,10 +198,10 @@ class WorkloadReplay:
             self._push(self._now_s + task.run_s, END, placement, number)
 
     def _begun(self, number: int, slots: int) -> RunningTaskGroup:
-        task, since = self._tasks[number], replay_datetime(self._counts.starts[number])
+        task, since = self._tasks[number], replay_seconds_to_datetime(self._counts.starts[number])
         return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
-    def _end(self, number: int, placement: ReplayMachine | Places) -> None:
+    def _end(self, number: int, placement: SimulatedNode | Places) -> None:
         assert isinstance(placement, list)
         for machine, slots in placement:
             machine.free += slots
@@ -225,16 +228,18 @@ class WorkloadReplay:
             self._apply(plan)
             self._round_s = self._now_s + ROUND_S
             return
-        wait_s = ROUND_S if self._is_dense else seconds_until_rules_may_change(situation, self._way)
+        wait_s = ROUND_S if self._is_dense else seconds_to_next_rule_timeout(situation, self._way)
         if wait_s < math.inf:
             self._round_s = max(self._minute(self._now_s + wait_s), self._now_s + ROUND_S)
 
     def _situation(self) -> BalanceSituation:
         runtimes = {kind: total / count for kind, (total, count) in self._ended.items()}
         return BalanceSituation(
-            now=replay_datetime(self._now_s),
+            now=replay_seconds_to_datetime(self._now_s),
             cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
-            last_change=None if math.isnan(self._changed_s) else replay_datetime(self._changed_s),
+            last_change=None
+            if math.isnan(self._changed_s)
+            else replay_seconds_to_datetime(self._changed_s),
             nodes=self._machines.nodes(),
             runtimes=runtimes if self._is_named else {},
         )

@@ -12,24 +12,24 @@ from gridbridge.model.elastic.cell import (
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
-    TaskShape,
-    WaitingJobs,
+    TaskResourceRequests,
+    WaitingJobGroup,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayTask
-from gridbridge.model.states import JobFact, JobState, QueueState
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayNodeTerms
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
-OPEN, WAITS = QueueState(), JobState((JobFact.WAITING,), "qw")
+OPEN, WAITS = QueueInstanceState(), JobState((JobStateFact.WAITING,), "qw")
 
 
-def replay_datetime(seconds: float) -> datetime:
+def replay_seconds_to_datetime(seconds: float) -> datetime:
     """Convert a replay's seconds since the epoch to a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 @dataclass(slots=True, kw_only=True)
-class ReplayMachine:
+class SimulatedNode:
     """A simulated node that is on, with cached views for the balancer."""
 
     name: str
@@ -53,9 +53,9 @@ class ReplayMachine:
             self.node = ElasticNode(
                 name=self.name,
                 state=ElasticNodeState.READY if self.is_ready else ElasticNodeState.BOOTING,
-                up_since=replay_datetime(self.asked_s),
-                since=replay_datetime(self.ready_s if self.is_ready else self.asked_s),
-                idle_since=None if self.idle_s is None else replay_datetime(self.idle_s),
+                up_since=replay_seconds_to_datetime(self.asked_s),
+                since=replay_seconds_to_datetime(self.ready_s if self.is_ready else self.asked_s),
+                idle_since=None if self.idle_s is None else replay_seconds_to_datetime(self.idle_s),
                 pool=POOL,
             )
         return self.node
@@ -76,33 +76,33 @@ class ReplayMachine:
         return self.instance
 
 
-class ReplayMachines:
+class SimulatedNodes:
     """All simulated nodes that are on, in the order of their creation."""
 
     def __init__(self, terms: ReplayNodeTerms) -> None:
         self.terms = terms
-        self.all = dict[str, ReplayMachine]()
-        self.ready = list[ReplayMachine]()
+        self.all = dict[str, SimulatedNode]()
+        self.ready = list[SimulatedNode]()
         self._hosts = dict[str, CellHost]()
         self._numbers = list[int]()
         self._most = 0
 
-    def add(self, now_s: float, ready_s: float) -> ReplayMachine:
+    def add(self, now_s: float, ready_s: float) -> SimulatedNode:
         """Create a booting node; its name has the lowest free number."""
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
         name = f"n{number:05d}"
-        machine = ReplayMachine(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
+        machine = SimulatedNode(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
         self.all[name] = machine
         return machine
 
-    def open(self, machine: ReplayMachine) -> None:
+    def open(self, machine: SimulatedNode) -> None:
         """Let a booted node run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
         machine.changed()
         insort(self.ready, machine, key=lambda item: item.name)
 
-    def remove(self, name: str) -> ReplayMachine:
+    def remove(self, name: str) -> SimulatedNode:
         """Switch an idle node off; a busy or booting node is an AssertionError."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
@@ -112,7 +112,7 @@ class ReplayMachines:
         heapq.heappush(self._numbers, int(name[1:]))
         return machine
 
-    def place(self, slots: int) -> list[tuple[ReplayMachine, int]]:
+    def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
         """Return the placement of a task: one node if any is large enough, else several nodes.
 
         The result is empty when the task does not fit.
@@ -123,7 +123,7 @@ class ReplayMachines:
                 return []
             pick = max if self.terms.is_spread else min
             return [(pick(fit, key=lambda machine: machine.free), slots)]
-        placement, remaining = list[tuple[ReplayMachine, int]](), slots
+        placement, remaining = list[tuple[SimulatedNode, int]](), slots
         for machine in self.ready:
             share = min(machine.free, remaining)
             if share:
@@ -131,7 +131,7 @@ class ReplayMachines:
                 remaining -= share
         return [] if remaining else placement
 
-    def seen(self, waiting: tuple[WaitingJobs, ...]) -> GridEngineCellSnapshot:
+    def seen(self, waiting: tuple[WaitingJobGroup, ...]) -> GridEngineCellSnapshot:
         """Return the cell's state for a round; booting nodes are no hosts yet."""
         slots = self.terms.slots
         return GridEngineCellSnapshot(
@@ -148,10 +148,10 @@ class ReplayMachines:
         return tuple(machine.as_node() for machine in self.all.values())
 
 
-class ReplayWaitingTasks:
+class SimulatedTaskQueue:
     """The waiting tasks by slot count; each slot count is a first-in first-out queue."""
 
-    def __init__(self, tasks: Sequence[ReplayTask]) -> None:
+    def __init__(self, tasks: Sequence[RecordedReplayTask]) -> None:
         self._tasks = tasks
         self._by_width = dict[int, deque[int]]()
 
@@ -164,8 +164,8 @@ class ReplayWaitingTasks:
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def startable(
-        self, machines: ReplayMachines
-    ) -> Iterator[tuple[int, list[tuple[ReplayMachine, int]]]]:
+        self, machines: SimulatedNodes
+    ) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
         """Yield the tasks that start now and their nodes, the longest waiting task first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
@@ -178,7 +178,7 @@ class ReplayWaitingTasks:
             if not open_to[width]:
                 del open_to[width]
 
-    def rows(self, *, is_named: bool) -> tuple[WaitingJobs, ...]:
+    def rows(self, *, is_named: bool) -> tuple[WaitingJobGroup, ...]:
         """Return the waiting tasks by slot count in the balancer's form.
 
         Owners and names are included only with `is_named`.
@@ -186,14 +186,17 @@ class ReplayWaitingTasks:
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._row(line, is_named=is_named) for line in lines)
 
-    def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobs:
-        width, since = self._tasks[line[0]].slots, replay_datetime(self._tasks[line[0]].submitted_s)
+    def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobGroup:
+        width, since = (
+            self._tasks[line[0]].slots,
+            replay_seconds_to_datetime(self._tasks[line[0]].submitted_s),
+        )
         kinds = dict[tuple[str, str], int]()
         for number in line if is_named else ():
             kind = self._tasks[number].owner, self._tasks[number].name
             kinds[kind] = kinds.get(kind, 0) + 1
-        return WaitingJobs(
-            shape=TaskShape(slots=width, pe=ENVIRONMENT if width > 1 else ""),
+        return WaitingJobGroup(
+            shape=TaskResourceRequests(slots=width, pe=ENVIRONMENT if width > 1 else ""),
             state=WAITS,
             jobs=(line[0],),
             tasks=len(line),

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.replay_slot_waits import drop_waits_for_other_causes
+from gridbridge.decisions.elastic.replay_slot_waits import keep_waits_for_lack_of_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_sections import DemandSection
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
     ReplayExclusion,
     ReplayNodeTerms,
     ReplayOutcome,
     ReplayPolicy,
-    ReplayRules,
-    ReplayTask,
     ReplayWorkload,
 )
 from gridbridge.model.status_report import with_noun
@@ -27,7 +27,7 @@ WAITS_S = (60.0, 300.0, 900.0)
 
 
 def replay_by_each_policy(
-    tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
+    tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
 ) -> tuple[ReplayOutcome, ...]:
     """Replay the same tasks by each policy."""
     return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
@@ -35,14 +35,14 @@ def replay_by_each_policy(
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
     """Yield variants of a policy whose settings trade waiting time for cost."""
-    if way.rules is ReplayRules.DEMAND:
+    if way.rules is ComparedReplayRules.DEMAND:
         yield from _of_demand(way)
-    elif way.rules is ReplayRules.SQUEEZE:
+    elif way.rules is ComparedReplayRules.SQUEEZE:
         for least, target in RESERVES:
             squeeze = replace(way.squeeze, minimal_reserve=least, target_reserve=target)
             words = f"minimal_reserve {least:g}, target_reserve {target:g}"
             yield replace(way, squeeze=squeeze, settings=words)
-    elif way.rules is ReplayRules.STARCLUSTER:
+    elif way.rules is ComparedReplayRules.STARCLUSTER:
         for wait_s in WAITS_S:
             balance = replace(way.balance, job_wait_time_s=wait_s)
             yield replace(way, balance=balance, settings=f"job_wait_time_s {wait_s:g}")
@@ -72,7 +72,7 @@ def find_cost_wait_frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyComparison:
+class ReplayPolicyComparison:
     """One workload with the replay outcome of each policy."""
 
     name: str
@@ -88,7 +88,7 @@ def load_workload_to_replay(
 
     Raises ParseError if no task remains.
     """
-    read = drop_waits_for_other_causes(replay_workload.read_workload_file(path))
+    read = keep_waits_for_lack_of_slots(replay_workload.read_workload_file(path))
     tasks = tuple(
         task
         for task in read.tasks
@@ -115,11 +115,11 @@ def compare_balance_policies(
     name: str,
     workload: ReplayWorkload,
     terms: ReplayNodeTerms,
-    policies: Sequence[ReplayRules],
-    demand: DemandSection,
+    policies: Sequence[ComparedReplayRules],
+    demand: DemandPolicySection,
     *,
     is_swept: bool = False,
-) -> PolicyComparison:
+) -> ReplayPolicyComparison:
     """Replay a workload by each policy; skip tasks that are wider than the largest cluster."""
     most = terms.max_nodes * terms.slots
     fit = _without(
@@ -138,11 +138,11 @@ def compare_balance_policies(
         ways = [variant for way in ways for variant in vary_policy_settings(way)]
     outcomes = replay_by_each_policy(fit.tasks, terms, ways)
     best = find_cost_wait_frontier(outcomes) if is_swept else ()
-    return PolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
+    return ReplayPolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
 def _without(
-    workload: ReplayWorkload, tasks: tuple[ReplayTask, ...], why: ReplayExclusion
+    workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusion
 ) -> ReplayWorkload:
     missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}

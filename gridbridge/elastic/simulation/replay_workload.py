@@ -15,18 +15,18 @@ from gridbridge.batch.gridengine.qacct import (
     JSON,
     NONE,
     TIMES,
-    epoch_seconds,
     parse_accounting_line,
+    parse_epoch_seconds,
 )
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.accounting import LATEST_S, RESCHEDULED, queue_wait_s
 from gridbridge.model.elastic.replay_outcome import (
+    RecordedReplayTask,
     ReplayExclusion,
-    ReplayTask,
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.shell.files import iterate_lines
+from gridbridge.shell.files import iterate_bounded_lines
 
 MOST_BAD = 100_000
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
@@ -39,7 +39,7 @@ OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress",
 }
-Told = ReplayTask | ReplayExclusion | WorkloadLineFault
+Told = RecordedReplayTask | ReplayExclusion | WorkloadLineFault
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
@@ -51,12 +51,13 @@ CANCELLED = 5
 def read_workload_file(path: str) -> ReplayWorkload:
     """Read a recorded workload of either format.
 
-    Raises StateError when the file can't be read, and ParseError when it has no usable line.
+    Raises StateError when the file can't be read, and ParseError when it has no usable
+    line.
     """
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
-            file_lines = iterate_lines(_plain(file, path), path, too_long)
+            file_lines = iterate_bounded_lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
             read_lines = (
                 read_standard_workload_tasks
@@ -119,7 +120,7 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
 def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
     tasks, left_out, bad = (
-        list[ReplayTask](),
+        list[RecordedReplayTask](),
         Counter[ReplayExclusion](),
         dict[int, WorkloadLineFault](),
     )
@@ -138,7 +139,7 @@ def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
 
 def read_accounting_tasks(
     lines: Iterable[bytes],
-) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
+) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusion | WorkloadLineFault]]:
     """Yield each line's number with its task, or with the reason for skipping the line.
 
     Skipped are tasks that never started or were requeued, and parts of parallel tasks.
@@ -148,14 +149,14 @@ def read_accounting_tasks(
             yield number, _parse_accounting_task(line)
 
 
-def _parse_accounting_task(line: bytes) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
+def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
         fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
         is_begun = HEAD.match(line) and not line.startswith(JSON)
         return WorkloadLineFault.FIELDS if is_begun else WorkloadLineFault.FORM
     try:
-        submitted_s, started_s, ended_s = (epoch_seconds(fields[name]) for name in TIMES)
+        submitted_s, started_s, ended_s = (parse_epoch_seconds(fields[name]) for name in TIMES)
         slots, failed = int(fields["slots"]), int(fields["failed"])
     except ValueError:
         return WorkloadLineFault.FORM
@@ -170,7 +171,7 @@ def _parse_accounting_task(line: bytes) -> ReplayTask | ReplayExclusion | Worklo
         return WorkloadLineFault.SLOTS
     if wait_s is None:
         return WorkloadLineFault.END if ended_s < started_s else WorkloadLineFault.TIMES
-    return ReplayTask(
+    return RecordedReplayTask(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,
         slots=slots,
@@ -190,7 +191,7 @@ def is_standard_workload_line(line: bytes) -> bool:
 
 def read_standard_workload_tasks(
     lines: Iterable[bytes],
-) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
+) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusion | WorkloadLineFault]]:
     """Yield each line's number with its task, or with the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
@@ -210,7 +211,7 @@ def _begin_s(text: bytes, before_s: float) -> float:
 
 def _parse_swf_task(
     text: bytes, begin_s: float
-) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
+) -> RecordedReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
@@ -230,7 +231,7 @@ def _parse_swf_task(
         )
     if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
         return WorkloadLineFault.TIMES
-    return ReplayTask(
+    return RecordedReplayTask(
         submitted_s=begin_s + numbers[SUBMITTED],
         run_s=numbers[RAN],
         slots=slots,

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from gridbridge.model.amounts import DAY_S
-from gridbridge.model.elastic.replay_outcome import ReplayTask, ReplayWorkload
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayWorkload
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
 BURST, KINDS = 5.0, 12
@@ -38,7 +38,7 @@ def generate_synthetic_workload(distribution: WorkloadDistribution) -> ReplayWor
     """Generate a workload; with a load, scale its run times to that share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
-    tasks, now_s = list[ReplayTask](), 0.0
+    tasks, now_s = list[RecordedReplayTask](), 0.0
     rate = distribution.tasks_a_day / BURST / DAY_S
     while (now_s := now_s + random.expovariate(rate * BUSY)) < distribution.days * DAY_S:
         if random.random() < _rate(now_s) / BUSY:
@@ -53,12 +53,12 @@ def _rate(now_s: float) -> float:
 
 def _burst(
     random: Random, now_s: float, kinds: list[float], distribution: WorkloadDistribution
-) -> list[ReplayTask]:
+) -> list[RecordedReplayTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
     kind = random.randrange(len(kinds))
     slots = random.choices((1, 2, max(1, distribution.node_slots // 2)), (70, 20, 10))[0]
     return [
-        ReplayTask(
+        RecordedReplayTask(
             submitted_s=float(round(BEGIN.timestamp() + now_s)),
             run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
             slots=min(slots, distribution.node_slots),
@@ -73,13 +73,15 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(tasks: list[ReplayTask], distribution: WorkloadDistribution) -> tuple[ReplayTask, ...]:
+def _loaded(
+    tasks: list[RecordedReplayTask], distribution: WorkloadDistribution
+) -> tuple[RecordedReplayTask, ...]:
     used = sum(task.run_s * task.slots for task in tasks)
     if not (distribution.load and used):
         return tuple(tasks)
     factor = distribution.load * distribution.slots * distribution.days * DAY_S / used
     return tuple(
-        ReplayTask(
+        RecordedReplayTask(
             submitted_s=task.submitted_s,
             run_s=float(max(1, round(task.run_s * factor))),
             slots=task.slots,

@@ -40,7 +40,7 @@ Lines = list[tuple[int, str]]  # with their numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GanetiRow:
+class GanetiTextLine:
     """The fields of one line, with its file and line number."""
 
     where: str  # file:line
@@ -150,7 +150,7 @@ def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
     )
 
 
-def _owner(row: GanetiRow, groups: Sequence[GanetiNodeGroup]) -> int:
+def _owner(row: GanetiTextLine, groups: Sequence[GanetiNodeGroup]) -> int:
     """Return the index of the group that a policy belongs to, by its name or uuid."""
     owner = row.fields[0]
     indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
@@ -178,12 +178,12 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
     return dict(zip(SECTIONS, sections, strict=False))
 
 
-def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiRow]:
+def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiTextLine]:
     """Split lines into fields; fill missing fields at the end from `later`."""
     rows = []
     for number, line in lines:
         fields = tuple(line.split("|"))
-        row = GanetiRow(where=f"{path}:{number}", fields=fields)
+        row = GanetiTextLine(where=f"{path}:{number}", fields=fields)
         if len(fields) < least:
             raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
         rows.append(replace(row, fields=fields + later[len(fields) - least :]))
@@ -199,7 +199,7 @@ def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _group(row: GanetiRow) -> GanetiNodeGroup:
+def _group(row: GanetiTextLine) -> GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(
@@ -214,7 +214,7 @@ def _group(row: GanetiRow) -> GanetiNodeGroup:
     )
 
 
-def _node(row: GanetiRow, groups: Mapping[str, int]) -> GanetiNode:
+def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
@@ -224,7 +224,7 @@ def _node(row: GanetiRow, groups: Mapping[str, int]) -> GanetiNode:
     return _told_node(row, name, group)
 
 
-def _told_node(row: GanetiRow, name: str, group: int) -> GanetiNode:
+def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
     role = row.fields[7]  # any other word counts as N
     return GanetiNode(
         name=name,
@@ -246,7 +246,7 @@ def _told_node(row: GanetiRow, name: str, group: int) -> GanetiNode:
     )
 
 
-def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
+def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
     primary = row.place(6, "node", nodes)
     secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
     template = row.word(row.fields[8], "the disk template", GanetiDiskTemplate)
@@ -272,7 +272,7 @@ def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
     )
 
 
-def _policy(row: GanetiRow) -> GanetiInstancePolicy:
+def _policy(row: GanetiTextLine) -> GanetiInstancePolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
@@ -288,7 +288,7 @@ def _policy(row: GanetiRow) -> GanetiInstancePolicy:
     )
 
 
-def _spec(row: GanetiRow, text: str) -> GanetiInstanceSize:
+def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
     numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(

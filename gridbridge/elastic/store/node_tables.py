@@ -6,30 +6,35 @@ from dataclasses import asdict, fields
 from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
 
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
-from gridbridge.state.database.columns import METADATA, JsonColumn, MomentColumn, PrintableText
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
+from gridbridge.state.database.columns import (
+    METADATA,
+    JsonColumn,
+    PrintableTextColumn,
+    UtcTimeColumn,
+)
 from gridbridge.state.database.transaction import StateFile
 
 NODES = Table(
     "balance_nodes",
     METADATA,
-    Column("name", PrintableText, primary_key=True),
-    Column("machine", PrintableText, primary_key=True),
-    Column("pool", PrintableText, nullable=False),
-    Column("state", PrintableText, nullable=False),
-    Column("address", PrintableText, nullable=False),
-    Column("host_key", PrintableText, nullable=False),
-    Column("step", PrintableText, nullable=False),
-    Column("cause", PrintableText, nullable=False),
-    Column("since", MomentColumn, nullable=False),
-    Column("up_since", MomentColumn),
-    Column("idle_since", MomentColumn),
+    Column("name", PrintableTextColumn, primary_key=True),
+    Column("machine", PrintableTextColumn, primary_key=True),
+    Column("pool", PrintableTextColumn, nullable=False),
+    Column("state", PrintableTextColumn, nullable=False),
+    Column("address", PrintableTextColumn, nullable=False),
+    Column("host_key", PrintableTextColumn, nullable=False),
+    Column("step", PrintableTextColumn, nullable=False),
+    Column("cause", PrintableTextColumn, nullable=False),
+    Column("since", UtcTimeColumn, nullable=False),
+    Column("up_since", UtcTimeColumn),
+    Column("idle_since", UtcTimeColumn),
     Column("is_kept", Boolean, nullable=False),
 )
 FACTS = Table(
     "balance_facts",
     METADATA,
-    Column("key", PrintableText, primary_key=True),
+    Column("key", PrintableTextColumn, primary_key=True),
     Column("value", JsonColumn, nullable=False),
 )
 
@@ -44,11 +49,11 @@ class BalancerNodeRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[OwnedNode, ...]:
+    def all(self) -> tuple[BalancerOwnedNode, ...]:
         """Return all nodes, sorted by name."""
         return tuple(_owned(row) for row in self._database.rows(_ALL))
 
-    def replace(self, nodes: Iterable[OwnedNode]) -> None:
+    def replace(self, nodes: Iterable[BalancerOwnedNode]) -> None:
         """Replace all stored nodes by these."""
         rows = [_row(node) for node in nodes]
         with self._database.transaction():
@@ -78,16 +83,16 @@ class BalancerFactRows:
         self._database.execute(_DROP, {"of_key": key})
 
 
-def _row(node: OwnedNode) -> dict[str, object]:
+def _row(node: BalancerOwnedNode) -> dict[str, object]:
     words = {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
     return {**asdict(node), **words}
 
 
-def _owned(row: RowMapping) -> OwnedNode:
-    values = {field.name: row[field.name] for field in fields(OwnedNode)}
+def _owned(row: RowMapping) -> BalancerOwnedNode:
+    values = {field.name: row[field.name] for field in fields(BalancerOwnedNode)}
     values |= {
         "state": ElasticNodeState(values["state"]),
         "step": HostJoinStep(str(values["step"])),
         "cause": NodeStateCause(str(values["cause"])),
     }
-    return OwnedNode(**values)
+    return BalancerOwnedNode(**values)

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
-    publish_failed_round,
-    publish_observed_round,
+    figures_after_observed_round,
+    figures_after_unobserved_round,
 )
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
@@ -27,7 +27,10 @@ def write_published_balance(value: PublishedBalance, folder: str = BALANCE_PUBLI
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalance | None:
-    """Return the published balance; None before the first one, StateError for a foreign file."""
+    """Return the published balance.
+
+    None before the first one, StateError for a foreign file.
+    """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalance)
 
 
@@ -44,7 +47,7 @@ def publish_balancer_round(
     `numbers` are the round's statistics, and `outcome` says what the round did.
     """
     _publish(
-        lambda last: publish_observed_round(last, cluster, situation, plan, numbers, outcome),
+        lambda last: figures_after_observed_round(last, cluster, situation, plan, numbers, outcome),
         folder,
     )
 
@@ -53,7 +56,7 @@ def publish_round_without_cell(
     cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
 ) -> None:
     """Publish that a round could not query the cell, with the reason."""
-    _publish(lambda last: publish_failed_round(last, cluster, now, trouble), folder)
+    _publish(lambda last: figures_after_unobserved_round(last, cluster, now, trouble), folder)
 
 
 def _publish(following: Next, folder: str) -> None:

@@ -14,8 +14,8 @@ from typing import TypeVar
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import (
     SavedBalancerRound,
-    SavedProgramOutputs,
-    WatchedWaitingJobs,
+    SavedBatchProgramOutputs,
+    WaitingJobsHistory,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import files
@@ -37,13 +37,13 @@ MOST = 1e300  # no number of any cluster is near it
 Value = TypeVar("Value")
 
 
-def write_saved_round(
-    folder: str, documents: SavedProgramOutputs, saved_round: SavedBalancerRound
+def write_saved_balancer_round(
+    folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRound
 ) -> None:
     """Save a round's inputs in a folder, and create the folder if need be.
 
-    Raises OSError or StateError. Symlinks are not followed and pipes are not written, because
-    another account may have made the folder.
+    Raises OSError or StateError. Symlinks are not followed and pipes are not written,
+    because another account may have made the folder.
     """
     os.makedirs(folder, exist_ok=True)
     content = {
@@ -60,7 +60,7 @@ def write_saved_round(
         (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
     ):
         if data:
-            files.replace_file(os.path.join(folder, name), data, _mode(), durable=False)
+            files.replace_file_atomically(os.path.join(folder, name), data, _mode(), durable=False)
 
 
 def _mode() -> int:
@@ -70,7 +70,7 @@ def _mode() -> int:
     return 0o666 & ~mask
 
 
-def read_saved_round(folder: str) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
+def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRound]:
     """Read a folder of a round's inputs; ParseError lists each missing or invalid value.
 
     qconf.json may be missing. Without state.json the time is that of qstat.xml's last change, and
@@ -84,11 +84,11 @@ def read_saved_round(folder: str) -> tuple[SavedProgramOutputs, SavedBalancerRou
     return documents, _State(path, _bytes(folder, STATE)).kept()
 
 
-def _documents(folder: str) -> SavedProgramOutputs:
+def _documents(folder: str) -> SavedBatchProgramOutputs:
     if os.path.exists(os.path.join(folder, OAR)):
-        return SavedProgramOutputs(oar=_bytes(folder, OAR))
+        return SavedBatchProgramOutputs(oar=_bytes(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
-    return SavedProgramOutputs(
+    return SavedBatchProgramOutputs(
         qstat=_bytes(folder, QSTAT),
         qhost=_bytes(folder, QHOST),
         qconf=_bytes(folder, QCONF) if has_layout else b"",
@@ -144,7 +144,7 @@ def _more_content(saved_round: SavedBalancerRound) -> dict[str, object]:
     return {key: value for key, value in content.items() if value}
 
 
-def _watched_row(observation: WatchedWaitingJobs) -> dict[str, object]:
+def _watched_row(observation: WaitingJobsHistory) -> dict[str, object]:
     row = {
         "at": observation.at.isoformat(),
         "tasks": observation.tasks,
@@ -280,12 +280,12 @@ class _State:
     def _number_of(self, job: str, key: str) -> int:
         return self._as(_job, job, key, "the number of a job") or 0
 
-    def _watched(self, where: str, row: object) -> WatchedWaitingJobs:
+    def _watched(self, where: str, row: object) -> WaitingJobsHistory:
         table = self._table(row, where, OF_WATCHED)
         at = self._time(table, "at", where)
         if at is None:
             self._wrong(f"{where}at", table.get("at"), A_TIME)
-        return WatchedWaitingJobs(
+        return WaitingJobsHistory(
             at=at or datetime.min.replace(tzinfo=UTC),
             tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
             room_since=self._time(table, "room_since", where),

@@ -10,42 +10,44 @@ from datetime import UTC, datetime
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.shell.account import leave_root_for
-from gridbridge.shell.files import iterate_lines
+from gridbridge.shell.account import drop_root_to_account
+from gridbridge.shell.files import iterate_bounded_lines
 
 COLUMNS = 8
 YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
 MOST = 10**12  # no number of a round reaches it
 
 
-def append_statistics_row(path: str, row: BalanceRoundStatistics) -> None:
+def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
     """Append a row in one write; StateError when that fails.
 
     A partial last line, as a full disk leaves it, gets a newline first.
     """
     try:
-        _append(path, format_statistics_row(row))
+        _append(path, format_balancer_statistics(row))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def format_statistics_row(row: BalanceRoundStatistics) -> str:
+def format_balancer_statistics(row: BalanceRoundStatistics) -> str:
     """Format a row as a CSV line; its time is ISO 8601 with a zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
-def read_statistics_rows(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+def read_balancer_statistics(
+    path: str,
+) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
     """Return the rows sorted by time, and the numbers of the invalid lines.
 
-    StarCluster's own files have times without a zone, which are taken as UTC. Raises StateError for
-    an unreadable file, and ParseError for a file without a valid row.
+    StarCluster's own files have times without a zone, which are taken as UTC. Raises
+    StateError for an unreadable file, and ParseError for a file without a valid row.
     """
     try:
         with open(path, "rb") as file:
             numbered_rows = tuple(
-                _rows(line.decode("utf-8", "replace") for line in iterate_lines(file, path))
+                _rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path))
             )
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
@@ -98,16 +100,16 @@ def _row(line: str) -> BalanceRoundStatistics | None:
         return None
 
 
-def read_statistics_rows_of_file(
+def require_balancer_statistics(
     path: str,
 ) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
     """Return a file's rows, and the numbers of its invalid lines.
 
     Raises StateError for an unreadable file, ParseError for a file without a row.
     """
-    return read_statistics_rows(path)
+    return read_balancer_statistics(path)
 
 
 def become_balance_account() -> None:
     """Change from root to the balancer's account, which owns the folder of the plots."""
-    leave_root_for(BALANCE_ACCOUNT)
+    drop_root_to_account(BALANCE_ACCOUNT)

@@ -40,7 +40,7 @@ class AdmissionRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FiredRule:
+class AdmissionRuleChanges:
     """An admission rule that changed a campaign, with the changes that it made."""
 
     rule: str
@@ -52,5 +52,5 @@ class AdmissionResult:
     """The campaign after all admission rules, or the reason of its refusal."""
 
     jdl: Jdl
-    fired: tuple[FiredRule, ...] = ()
+    fired: tuple[AdmissionRuleChanges, ...] = ()
     refusal: str = ""

@@ -95,7 +95,7 @@ PROLOGUE, EPILOGUE = STEPS = ("prologue", "epilogue")
 FIRST_PROLOGUE_TASK = 990_000_000  # above the number of every task
 
 
-def is_prologue_task(task: int) -> bool:
+def is_prologue_or_epilogue_task(task: int) -> bool:
     """Say whether a task number is that of a prologue or an epilogue."""
     return task >= FIRST_PROLOGUE_TASK
 

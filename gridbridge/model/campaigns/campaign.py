@@ -31,7 +31,7 @@ class CampaignState(StrEnum):
         return self in (CampaignState.IN_TREATMENT, CampaignState.PAUSED)
 
 
-class TaskOutcome(StrEnum):
+class TaskAttemptOutcome(StrEnum):
     """The outcome of an attempt to run a task, the same for all batch systems."""
 
     PENDING = "pending"  # it waits or runs, by the last answer of its cluster
@@ -51,17 +51,17 @@ class TaskOutcome(StrEnum):
     COPY = "copy"  # another attempt of the task decided its end
 
 
-def is_cancelled(outcome: TaskOutcome, state: "CampaignState | None") -> bool:
+def is_task_cancelled_by_owner(outcome: TaskAttemptOutcome, state: "CampaignState | None") -> bool:
     """Say whether the owner cancelled a task, alone or with its campaign.
 
     A cancelled task in a campaign that its owner did not cancel was deleted at its cluster: it
     failed.
     """
-    is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskOutcome.CANCELLED
-    return is_with_campaign or outcome is TaskOutcome.UNWANTED
+    is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskAttemptOutcome.CANCELLED
+    return is_with_campaign or outcome is TaskAttemptOutcome.UNWANTED
 
 
-class ArrayState(StrEnum):
+class ArraySubmissionState(StrEnum):
     """How far the submission of an array is; each state is stored before the next act."""
 
     INTENDED = "intended"
@@ -110,7 +110,7 @@ class CampaignArray:
     campaign: int
     number: int
     cluster: str
-    state: ArrayState
+    state: ArraySubmissionState
     size: int
     job_id: int = 0
     intended_at: datetime
@@ -125,7 +125,7 @@ class CampaignArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerArray:
+class RootLedgerArray:
     """An array of a campaign as root's ledger records it."""
 
     number: int
@@ -157,7 +157,7 @@ class TaskAttempt:
     attempt: int  # from 1
     array: int
     place: int  # index in its array, from 1
-    outcome: TaskOutcome = TaskOutcome.PENDING
+    outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
     host: str = ""  # host of the end, known in the current cycle alone
@@ -167,7 +167,7 @@ class TaskAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingTasks:
+class WaitingTaskRange:
     """A range of tasks that wait to be sent with the same attempt number and priority."""
 
     first: int
@@ -179,14 +179,14 @@ class WaitingTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptOutcome:
+class AttemptOutcomeAtCluster:
     """The outcome of an ended attempt, with the cluster at which it ran."""
 
     campaign: int
     task: int
     attempt: int
     cluster: str
-    outcome: TaskOutcome
+    outcome: TaskAttemptOutcome
     is_overrun: bool = False  # outcome COPY, since it overran its walltime
 
     @classmethod
@@ -206,10 +206,10 @@ class AttemptOutcome:
 class StoredCampaign:
     """What the state file has of a campaign: waiting tasks, arrays and live attempts."""
 
-    waiting: tuple[WaitingTasks, ...]
+    waiting: tuple[WaitingTaskRange, ...]
     arrays: tuple[CampaignArray, ...]
     attempts: tuple[TaskAttempt, ...]  # by array and index
-    earlier: tuple[AttemptOutcome, ...] = ()
+    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()
     clusters: frozenset[str] = frozenset()  # clusters that the campaign names
 
 
@@ -222,6 +222,6 @@ class LedgerRecoveryStep:
     arrays: tuple[CampaignArray, ...] = ()
     attempts: tuple[TaskAttempt, ...] = ()
     superseded: tuple[TaskAttempt, ...] = ()  # attempts that later attempts replaced
-    no_longer: tuple[WaitingTasks, ...] = ()  # removed from the waiting tasks
-    waiting: tuple[WaitingTasks, ...] = ()  # what replaces `no_longer`
-    again: tuple[WaitingTasks, ...] = ()  # added: tasks of an array that never ran
+    no_longer: tuple[WaitingTaskRange, ...] = ()  # removed from the waiting tasks
+    waiting: tuple[WaitingTaskRange, ...] = ()  # what replaces `no_longer`
+    again: tuple[WaitingTaskRange, ...] = ()  # added: tasks of an array that never ran

@@ -65,7 +65,7 @@ def is_array_name(name: str) -> bool:
     return True
 
 
-def split_parameters(line: str) -> tuple[str, ...]:
+def split_task_parameters(line: str) -> tuple[str, ...]:
     """Split a line of task parameters into words as sh does, without expansion."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
@@ -93,7 +93,7 @@ def has_closed_quotes(line: str) -> bool:
     return True
 
 
-def first_parameter(line: str) -> tuple[str, int]:
+def first_task_parameter(line: str) -> tuple[str, int]:
     """Return the first word of a line of parameters, and the offset of its end."""
     if SPECIAL.isdisjoint(line):
         first = line.translate(BLANKS).partition(" ")[0]

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.settings import TextFormat, config_key
+from gridbridge.model.settings import ConfigTextFormat, config_key
 
 
 class FairShareUnit(StrEnum):
@@ -26,15 +26,15 @@ class JobRatioRule(StrEnum):
 
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
-SCRIPT = TextFormat(
+SCRIPT = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch,
     right="an absolute path in printable ASCII, or empty",
 )
-PEOPLE = TextFormat(
+PEOPLE = ConfigTextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch,
     right="users, and groups as @GROUP, with blanks between",
 )
-PRIORITIES = TextFormat(
+PRIORITIES = ConfigTextFormat(
     holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
     right="USER=NUMBER and @GROUP=NUMBER, with blanks between; 0 is everybody else's",
 )

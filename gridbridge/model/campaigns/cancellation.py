@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptedTasks
+from gridbridge.model.campaigns.preemption import BlockedLocalRequest, PreemptedTasks
 
 
 class CancellationReason(StrEnum):
@@ -78,7 +78,7 @@ class TaskMissingSince:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SameStateTasks:
+class ArrayTasksInSameState:
     """Tasks of an array that a cluster lists in the same state since the same time."""
 
     campaign: int
@@ -95,7 +95,7 @@ class SameStateTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationTimeouts:
+class NikitaTimeouts:
     """How long nikita lets tasks wait, or run on after their walltime."""
 
     grace_s: float  # for waiting tasks above the flood rate
@@ -104,15 +104,17 @@ class CancellationTimeouts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationSituation:
+class NikitaSituation:
     """All that nikita's decision looks at: the listed tasks and the limits."""
 
     now: datetime
-    parts: tuple[SameStateTasks, ...]
+    parts: tuple[ArrayTasksInSameState, ...]
     allowed: Mapping[str, int]  # tasks that may wait, by cluster
-    patience: CancellationTimeouts
+    patience: NikitaTimeouts
     to_wide: frozenset[str] = frozenset()  # clusters where one multi-slot task may wait besides
-    contests: tuple[BlockedRequest, ...] = ()  # local requests that wait for resources of tasks
+    contests: tuple[
+        BlockedLocalRequest, ...
+    ] = ()  # local requests that wait for resources of tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ class ArrayCancellation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationPlan:
+class NikitaDeletionPlan:
     """The deletions of one cycle of nikita."""
 
     wipes: tuple[ArrayCancellation, ...] = ()

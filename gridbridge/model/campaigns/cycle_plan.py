@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gridbridge.model.campaigns.campaign import (
-    AttemptOutcome,
+    AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -71,7 +71,7 @@ class JobRatio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRatioTerms:
+class JobRatioInputs:
     """The numbers from which a new job ratio of a campaign at a cluster is computed."""
 
     old: float  # the ratio before
@@ -95,7 +95,7 @@ class JobRatioPrediction:
     campaign: int
     cluster: str
     law: JobRatioRule
-    terms: JobRatioTerms
+    terms: JobRatioInputs
     ratio: float
     submitted: int  # sent tasks that have not settled yet
 
@@ -178,13 +178,13 @@ class TaskRetry:
     campaign: int
     task: int
     attempt: int  # the ended attempt
-    outcome: TaskOutcome
+    outcome: TaskAttemptOutcome
     avoid: tuple[str, ...] = ()  # clusters to avoid while another one is open
     never: tuple[str, ...] = ()  # clusters where the task never runs again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExcludedTaskCount:
+class TaskCountByExclusions:
     """How many waiting tasks avoid the same clusters of their campaign."""
 
     tasks: int
@@ -201,7 +201,7 @@ class LastPrologueAttempt:
     step: str
     attempt: int
     array: int
-    outcome: TaskOutcome
+    outcome: TaskAttemptOutcome
     exit_status: int | None = None
 
 
@@ -225,7 +225,7 @@ class CampaignCycleSituation:
     room: Mapping[str, ClusterCapacity]  # capacity of the clusters that answered
     max_tasks: int  # of one array
     # unsent tasks that avoid clusters, by campaign
-    kept_off: Mapping[int, tuple[ExcludedTaskCount, ...]] = field(default_factory=dict)
+    kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedTaskCounts, ...] = ()
     # clusters that test campaigns have tried
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
@@ -234,7 +234,9 @@ class CampaignCycleSituation:
     ratios: tuple[JobRatio, ...] = ()  # stored job ratios
     # campaign and cluster where nikita deletes waiting tasks
     wiped: frozenset[tuple[int, str]] = frozenset()
-    disputed: tuple[AttemptOutcome, ...] = ()  # attempts with contradicting accounting records
+    disputed: tuple[
+        AttemptOutcomeAtCluster, ...
+    ] = ()  # attempts with contradicting accounting records
     missed: tuple[TaskMissingSince, ...] = ()  # changes of which tasks are missing
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = EPOCH
@@ -245,7 +247,7 @@ class CampaignCycleSituation:
     back_at: Mapping[str, datetime] = field(default_factory=dict)
     # clusters with tasks that were removed from gridbridge.toml
     dropped: frozenset[str] = frozenset()
-    earlier: tuple[AttemptOutcome, ...] = ()  # earlier attempts of the tasks in `ended`
+    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()  # open events
     records: tuple[ClusterSuccessRecord, ...] = ()  # success records of unfinished campaigns
     failures: FailuresSection = field(default_factory=FailuresSection)
@@ -272,13 +274,13 @@ class CampaignCycleSituation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSend:
+class CampaignTaskSend:
     """A number of a campaign's tasks that a cycle sends to a cluster."""
 
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[ExcludedTaskCount, ...] = ()  # how many of these tasks avoid which clusters
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # how many of these tasks avoid which clusters
     array_tasks: int = 0  # the cluster's most tasks of an array; 0: the runner's limit
 
 
@@ -299,7 +301,7 @@ class CampaignCyclePlan:
     # attempts whose tasks have succeeded by another attempt
     losers: tuple[SupersededAttempts, ...] = ()
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose unfinished submission goes on
-    sends: tuple[TaskSend, ...] = ()
+    sends: tuple[CampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()  # ended prologues and epilogues
     steps: tuple[PrologueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttempts, ...] = ()
@@ -312,4 +314,4 @@ class CampaignCyclePlan:
     @property
     def is_urgent(self) -> bool:
         """Whether the next cycle starts at once, since rebalancing moved tasks to free slots."""
-        return any(attempt.outcome is TaskOutcome.MOVED for attempt in self.ended)
+        return any(attempt.outcome is TaskAttemptOutcome.MOVED for attempt in self.ended)

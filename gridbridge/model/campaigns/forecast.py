@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterThroughput:
+class CampaignRunTimesAtCluster:
     """Run times of ended and running tasks of a campaign at one cluster."""
 
     cluster: str
@@ -20,7 +20,7 @@ class CampaignProgress:
     """The progress of a campaign, from which its end is forecast."""
 
     left: int  # tasks that have not started
-    services: tuple[ClusterThroughput, ...]
+    services: tuple[CampaignRunTimesAtCluster, ...]
     pause_s: float = 0.0  # pause between cycles, for which a free slot may wait
 
 
@@ -34,7 +34,7 @@ class CampaignForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredForecast:
+class HalfwayForecast:
     """A forecast made halfway through a campaign, with the campaign's actual end."""
 
     campaign: int

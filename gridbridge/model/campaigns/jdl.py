@@ -17,7 +17,7 @@ class CampaignType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtCluster:
+class JdlClusterSettings:
     """The JDL's settings for a campaign's tasks at one cluster."""
 
     exec_file: str  # shell command to which a task's parameters are appended
@@ -38,7 +38,7 @@ class AtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetWish:
+class JdlDataset:
     """A dataset that submission of the campaign registers (gridbridge data)."""
 
     path: str  # absolute path on the transfer host
@@ -51,10 +51,10 @@ class Jdl:
 
     name: str
     type: CampaignType = CampaignType.DEFAULT
-    clusters: Mapping[str, AtCluster] = field(default_factory=dict)
+    clusters: Mapping[str, JdlClusterSettings] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
     outputs: tuple[str, ...] = ()  # files that each task leaves in its own folder
-    datasets: Mapping[str, DatasetWish] = field(default_factory=dict)
+    datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
     may_move: bool = True  # rebalancing may move its waiting tasks
 
     @property
@@ -84,7 +84,7 @@ class Jdl:
         return self.clusters[cluster].slots if cluster in self.clusters else 1
 
 
-def _outline(request: AtCluster) -> AtCluster:
+def _outline(request: JdlClusterSettings) -> JdlClusterSettings:
     return replace(
         request,
         exec_file="",

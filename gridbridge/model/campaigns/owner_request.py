@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class OwnerVerb(StrEnum):
+class OwnerRequestVerb(StrEnum):
     """The act that an owner requests of campaigns or events."""
 
     CANCEL = "cancel"  # for campaigns, as the following
@@ -20,7 +20,7 @@ class OwnerVerb(StrEnum):
     SUBSCRIPTIONS = "subscriptions"  # list the sender's subscriptions
 
 
-class OwnerReply(StrEnum):
+class OwnerRequestReply(StrEnum):
     """The reply to a request about one campaign or one event."""
 
     DONE = "done"
@@ -46,12 +46,12 @@ class OwnerReply(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerRequest:
+class CampaignOwnerRequest:
     """A request of an owner about campaigns or events."""
 
     token: str
     uid: int
-    verb: OwnerVerb
+    verb: OwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
     task: int = 0  # task of CANCEL_TASK
     way: str = ""  # channel of a subscription, as its owner wrote it

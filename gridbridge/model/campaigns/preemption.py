@@ -59,7 +59,7 @@ class ResourceHolder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrowdedCell:
+class CellRequestsAndResources:
     """A cluster's waiting requests, running jobs and free resources, as its adapter shows them."""
 
     asked: tuple[WaitingLocalRequest, ...] = ()  # in the scheduler's order
@@ -93,7 +93,7 @@ class PreemptibleTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedRequest:
+class BlockedLocalRequest:
     """A local request that could start if best-effort tasks released their resources."""
 
     cluster: str

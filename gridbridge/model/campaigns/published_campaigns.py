@@ -83,7 +83,7 @@ class ShownCampaigns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownGridCluster:
+class ShownCampaignCluster:
     """A cluster's slots and campaign tasks; None where it did not answer recently."""
 
     name: str
@@ -100,8 +100,8 @@ class ShownGridCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownGrid:
+class ShownCampaignClusters:
     """All clusters that campaigns may use, by name."""
 
     at: datetime
-    clusters: tuple[ShownGridCluster, ...] = ()
+    clusters: tuple[ShownCampaignCluster, ...] = ()

@@ -4,14 +4,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome, is_cancelled
+from gridbridge.model.campaigns.campaign import (
+    CampaignState,
+    TaskAttemptOutcome,
+    is_task_cancelled_by_owner,
+)
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for tasks that have not ended
 OUTCOME_WORDS = {
-    outcome: outcome.value for outcome in TaskOutcome
+    outcome: outcome.value for outcome in TaskAttemptOutcome
 }  # a table, since lists show 100,000 tasks at once
-OUTCOME_WORDS |= {TaskOutcome.PENDING: SENT, TaskOutcome.UNWANTED: TaskOutcome.CANCELLED.value}
+OUTCOME_WORDS |= {
+    TaskAttemptOutcome.PENDING: SENT,
+    TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +32,7 @@ class TaskPreemption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMove:
+class RebalancedTaskAttempt:
     """A waiting attempt that rebalancing deleted, to start the task at another cluster."""
 
     attempt: int
@@ -39,7 +46,7 @@ class PublishedTask:
 
     number: int
     attempt: int = 0  # 0: never sent
-    outcome: TaskOutcome = TaskOutcome.PENDING
+    outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     is_waiting: bool = True  # the task waits to be sent
     cluster: str = ""
     job_id: int = 0  # job id of its array; 0: unknown
@@ -49,7 +56,9 @@ class PublishedTask:
     beyond_s: int | None = None  # a speculative attempt, made when the task had run longer
     copies: tuple[ShownSpeculativeAttempt, ...] = ()  # other attempts that ran beside this attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
-    moved: tuple[TaskMove, ...] = ()  # attempts that rebalancing deleted before their start
+    moved: tuple[
+        RebalancedTaskAttempt, ...
+    ] = ()  # attempts that rebalancing deleted before their start
     # it succeeded at a sink (decisions/campaigns/cluster_success_records.py)
     is_suspect: bool = False
 
@@ -65,16 +74,16 @@ class PublishedTask:
     @property
     def has_ended(self) -> bool:
         """Whether the task has ended and will not run again."""
-        return not self.is_waiting and self.outcome is not TaskOutcome.PENDING
+        return not self.is_waiting and self.outcome is not TaskAttemptOutcome.PENDING
 
     @property
     def has_failed(self) -> bool:
         """Whether the task has ended without success and will not run again."""
-        return self.has_ended and self.outcome is not TaskOutcome.SUCCESS
+        return self.has_ended and self.outcome is not TaskAttemptOutcome.SUCCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEndTimes:
+class TaskEndCounts:
     """Counts of a campaign's tasks at one cluster that one cycle found ended."""
 
     at: datetime
@@ -85,9 +94,9 @@ class TaskEndTimes:
     wallclock_s: int = 0  # sum of the known run times
     cancelled: int = 0  # tasks that their owner cancelled: neither failed nor timed
 
-    def taken_back(self) -> "TaskEndTimes":
+    def taken_back(self) -> "TaskEndCounts":
         """Return the negative counts, for ended tasks that are to run again."""
-        return TaskEndTimes(
+        return TaskEndCounts(
             at=self.at,
             cluster=self.cluster,
             **{name: -getattr(self, name) for name in COUNTS},
@@ -100,17 +109,17 @@ class TaskEndTimes:
 
 
 COUNTS = tuple(
-    outcome.name for outcome in fields(TaskEndTimes) if outcome.name not in ("at", "cluster")
+    outcome.name for outcome in fields(TaskEndCounts) if outcome.name not in ("at", "cluster")
 )
 
 
 def count_ended_task(
     task: PublishedTask, at: datetime, state: CampaignState | None = None
-) -> TaskEndTimes:
+) -> TaskEndCounts:
     """Return the counts of one ended task of a campaign in this state."""
-    if task.has_ended and is_cancelled(task.outcome, state):
-        return TaskEndTimes(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
-    return TaskEndTimes(
+    if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
+        return TaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
+    return TaskEndCounts(
         at=at,
         cluster=task.cluster,
         tasks=1,
@@ -120,7 +129,7 @@ def count_ended_task(
     )
 
 
-def sum_task_ends(ends: Iterable[TaskEndTimes], at: datetime) -> tuple[TaskEndTimes, ...]:
+def sum_task_end_counts(ends: Iterable[TaskEndCounts], at: datetime) -> tuple[TaskEndCounts, ...]:
     """Add up counts by cluster, sorted by name; clusters with a sum of 0 are left out.
 
     `at` is the time of the sums.
@@ -131,7 +140,7 @@ def sum_task_ends(ends: Iterable[TaskEndTimes], at: datetime) -> tuple[TaskEndTi
         for name in COUNTS:
             of_cluster[name] += getattr(end, name)
     return tuple(
-        TaskEndTimes(at=at, cluster=cluster, **counts)
+        TaskEndCounts(at=at, cluster=cluster, **counts)
         for cluster, counts in sorted(sums.items())
         if any(counts.values())
     )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 
 
-class SendCause(StrEnum):
+class TaskSendCause(StrEnum):
     """Why tasks of a campaign were sent to a cluster or not; a closed set."""
 
     SENT = "sent"
@@ -30,7 +30,7 @@ class SendCause(StrEnum):
     OTHERS_FIRST = "others_first"  # free slots went to other campaigns
 
 
-class PrecedenceReason(StrEnum):
+class CampaignPrecedenceReason(StrEnum):
     """Why other campaigns were served before a campaign."""
 
     TEST = "test"
@@ -42,12 +42,12 @@ class PrecedenceReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendReason:
+class TaskSendReason:
     """Why one campaign sent tasks to one cluster or not, with the numbers of that cycle."""
 
     campaign: int
     cluster: str
-    cause: SendCause
+    cause: TaskSendCause
     sent: int = 0  # tasks sent in that cycle
     free_slots: int = 0
     slots: int = 1  # slots of one task
@@ -63,18 +63,18 @@ class SendReason:
     stress: float | None = None  # None: no output of the stress script
     stress_limit: float = 0.0
     before: tuple[int, ...] = ()  # campaigns that got the free slots
-    order: PrecedenceReason | None = None  # why these campaigns came first
+    order: CampaignPrecedenceReason | None = None  # why these campaigns came first
     own: float = 0.0  # the campaign's priority or used slot-seconds, by `order`
     theirs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownSendReasons:
+class ShownTaskSendReasons:
     """The send reasons of the last cycle, as every user may see them."""
 
     at: datetime
     # free slots of the clusters that answered
     free_slots: Mapping[str, int] = field(default_factory=dict)
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
-    reasons: tuple[SendReason, ...] = ()
+    reasons: tuple[TaskSendReason, ...] = ()
     stressed: tuple[str, ...] = ()  # clusters whose stress is above the limit

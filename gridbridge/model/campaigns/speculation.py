@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.campaign import CampaignArray, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +16,7 @@ class CompetingAttempt:
     array: int
     place: int  # index in its array
     cluster: str
-    outcome: TaskOutcome
+    outcome: TaskAttemptOutcome
     is_copy: bool
 
 
@@ -67,10 +67,10 @@ class ShownSpeculativeAttempt:
 
     attempt: int
     cluster: str
-    outcome: TaskOutcome
+    outcome: TaskAttemptOutcome
     beyond_s: int | None  # run time that caused the attempt; None: not speculative
 
     @property
     def is_live(self) -> bool:
         """Whether no end of the attempt is known."""
-        return self.outcome is TaskOutcome.PENDING
+        return self.outcome is TaskAttemptOutcome.PENDING

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.settings import TextFormat
+from gridbridge.model.settings import ConfigTextFormat
 
 
 class NotificationSeverity(StrEnum):
@@ -30,17 +30,17 @@ class NotificationChannel(StrEnum):
 
 
 IDENTITIES = {
-    NotificationChannel.MAIL: TextFormat(
+    NotificationChannel.MAIL: ConfigTextFormat(
         holds=re.compile(
             "[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}(@[A-Za-z0-9][A-Za-z0-9.-]{0,252})?"
         ).fullmatch,
         right="an address, NAME@HOST or NAME",
     ),
-    NotificationChannel.JABBER: TextFormat(
+    NotificationChannel.JABBER: ConfigTextFormat(
         holds=re.compile("[A-Za-z0-9][A-Za-z0-9@._/+-]{0,199}").fullmatch,
         right="letters, digits and @ . _ / + -, a letter or digit first",
     ),
-    NotificationChannel.PROGRAM: TextFormat(
+    NotificationChannel.PROGRAM: ConfigTextFormat(
         holds=re.compile("/[!-~]{1,1000}").fullmatch,
         right="an absolute path in printable ASCII without blanks",
     ),

@@ -20,7 +20,7 @@ class BalancePolicyName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedWaitingJobs:
+class WaitingJobsHistory:
     """The history of waiting jobs of one shape: whether they start when room exists."""
 
     at: datetime  # the round
@@ -42,7 +42,7 @@ class BalanceSituation:
     best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
     # by the lowest job number
-    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
     elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
     # slots; without: as many as ever
@@ -58,7 +58,7 @@ class BalanceSituation:
         return self.local or self.now
 
 
-class BalanceVerdict(Enum):
+class BalancePlanReason(Enum):
     """The main reason why a round adds or removes nodes, or does nothing."""
 
     NO_MAXIMUM = "no maximum"
@@ -198,8 +198,8 @@ class BalanceFigures:
 class BalancePlan:
     """The nodes that one round adds, wakes or removes; an empty plan does nothing."""
 
-    verdict: BalanceVerdict
-    hindrance: BalanceVerdict | None = None  # why none is added though the least is not there
+    verdict: BalancePlanReason
+    hindrance: BalancePlanReason | None = None  # why none is added though the least is not there
     figures: BalanceFigures
     add: int = 0
     pool: str = ""  # where the new nodes come from
@@ -207,11 +207,11 @@ class BalancePlan:
     wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
     remove: tuple[str, ...] = ()
     refused: tuple[BalanceRefusal, ...] = ()
-    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)  # for the next round
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # for the next round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavedProgramOutputs:
+class SavedBatchProgramOutputs:
     """The raw output of batch system programs, saved to replay a round."""
 
     qstat: bytes = b""  # qstat -u '*' -xml -f -r
@@ -230,7 +230,7 @@ class SavedBalancerRound:
     nodes: tuple[ElasticNode, ...] = ()
     best_effort: frozenset[str] = frozenset()
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)
-    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     elsewhere: Mapping[str, float] = field(default_factory=dict)
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)

@@ -5,73 +5,79 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.settings import ASKED, OBJECT_NAME, QueueDefaults, TextFormat, config_key
+from gridbridge.model.settings import (
+    ASKED,
+    OBJECT_NAME,
+    ConfigTextFormat,
+    DefaultRequestsOfQueue,
+    config_key,
+)
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"
 PRICE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
 ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
-SCHEDULE = TextFormat(
+SCHEDULE = ConfigTextFormat(
     holds=re.compile(f"({ENTRY}(, (?!$)|$))*").fullmatch,
     right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, and the least and most nodes then',
 )
-PRICES = TextFormat(
+PRICES = ConfigTextFormat(
     holds=re.compile(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*").fullmatch,
     right='hours and the price then, with blanks between: "22-6=0.12"',
 )
-QUEUES = TextFormat(
+QUEUES = ConfigTextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, with blanks between"
 )
-HOST_GROUPS = TextFormat(
+HOST_GROUPS = ConfigTextFormat(
     holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, with blanks between"
 )
-PROVIDER = TextFormat(
+PROVIDER = ConfigTextFormat(
     holds=re.compile(f"({NAME})?").fullmatch, right="the NAME of a [provider.NAME], or empty"
 )
-FILE = TextFormat(
+FILE = ConfigTextFormat(
     holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
 )
-HOST_PREFIX = TextFormat(
+HOST_PREFIX = ConfigTextFormat(
     holds=re.compile("([a-z][a-z0-9-]{0,40})?").fullmatch,
     right="small letters, digits and -, a letter first, or empty",
 )
-WORD = TextFormat(
+WORD = ConfigTextFormat(
     holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty"
 )
-WORDS = TextFormat(
+WORDS = ConfigTextFormat(
     holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
 )
-URL = TextFormat(  # everybody may read the file, so no password is in it
+URL = ConfigTextFormat(  # everybody may read the file, so no password is in it
     holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
     right="https://HOST/ without a name and password, or empty",
 )
-HOST_KEY = TextFormat(
+HOST_KEY = ConfigTextFormat(
     holds=re.compile("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?").fullmatch,
     right='"ssh-ed25519 AAAA...", or empty',
 )
-PLACE = TextFormat(
+PLACE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
     right="HOST or HOST:PORT, or empty",
 )
-HOST_NAME = TextFormat(
+HOST_NAME = ConfigTextFormat(
     holds=re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch,
     right="the name of a host: small letters, digits, - and .",
 )
-MAC = TextFormat(
+MAC = ConfigTextFormat(
     holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch,
     right='"52:54:00:12:34:56", or empty',
 )
-ARGUMENTS = TextFormat(
+ARGUMENTS = ConfigTextFormat(
     holds=re.compile("[ -~]+").fullmatch, right='texts by their names: { ex_tenant_name = "hpc" }'
 )
 
 
-PEOPLE = TextFormat(
+PEOPLE = ConfigTextFormat(
     holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch,
     right="names of accounts, with blanks between",
 )
-STEPS = TextFormat(
+STEPS = ConfigTextFormat(
     holds=re.compile("((names|people|mounts|execd)( (?!$)|$))*").fullmatch,
     right='some of "names people mounts execd", with blanks between',
 )
@@ -164,7 +170,7 @@ class BalanceSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DemandSection:
+class DemandPolicySection:
     """The further settings of balancer policy demand."""
 
     wait_s: float = config_key(
@@ -228,7 +234,7 @@ class DemandSection:
     )
 
 
-class SqueezableNodes(StrEnum):
+class StandbyNodeSelection(StrEnum):
     """Which nodes a squeeze may put on standby."""
 
     IDLE = "idle"
@@ -259,19 +265,19 @@ class SqueezeSection:
         False, "whether each host has the reserve itself, not all hosts together"
     )
     standard_slots: int = config_key(1, "the slots of a standard request", "slots", 1, 100000)
-    standard_request: QueueDefaults = config_key(
-        QueueDefaults(),
+    standard_request: DefaultRequestsOfQueue = config_key(
+        DefaultRequestsOfQueue(),
         "what else a standard request asks for on one host: amounts of consumables",
         form=ASKED,
     )
-    restriction: SqueezableNodes = config_key(
-        SqueezableNodes.IDLE,
+    restriction: StandbyNodeSelection = config_key(
+        StandbyNodeSelection.IDLE,
         "hosts that may rest: idle ones, also those of tasks that can run again elsewhere, or all",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSection:
+class NodePoolSection:
     """A pool: the source, size, price and limits of nodes of one kind."""
 
     provider: str = config_key("", "the provider of its nodes; empty: none yet", form=PROVIDER)
@@ -283,8 +289,10 @@ class PoolSection:
     slots: int = config_key(
         1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000
     )
-    resources: QueueDefaults = config_key(
-        QueueDefaults(), "what else a node has: consumables, and values such as arch", form=ASKED
+    resources: DefaultRequestsOfQueue = config_key(
+        DefaultRequestsOfQueue(),
+        "what else a node has: consumables, and values such as arch",
+        form=ASKED,
     )
     hostgroups: str = config_key("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
     queues: str = config_key(
@@ -314,7 +322,7 @@ class PoolSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapSection:
+class MachineBootstrapSection:
     """The steps that prepare a new machine by ssh, beyond what its image does."""
 
     steps: str = config_key(
@@ -340,7 +348,7 @@ class BootstrapSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderSection:
+class MachineProviderSection:
     """A provider of machines; each kind uses its own keys."""
 
     kind: ProviderKind = config_key(ProviderKind.COMMAND, "how the provider is asked")
@@ -366,8 +374,8 @@ class ProviderSection:
     subnet: str = config_key("", "of ec2: the network of its machines", form=WORD)
     security_groups: str = config_key("", "of ec2: the ids of their security groups", form=WORDS)
     driver: str = config_key("", "of libcloud: the name of its driver", form=WORD)
-    arguments: QueueDefaults = config_key(
-        QueueDefaults(), "of libcloud: further arguments of its driver", form=ARGUMENTS
+    arguments: DefaultRequestsOfQueue = config_key(
+        DefaultRequestsOfQueue(), "of libcloud: further arguments of its driver", form=ARGUMENTS
     )
     way: PowerSwitchMethod = config_key(
         PowerSwitchMethod.IPMI, "of power: how hosts are switched on and off"

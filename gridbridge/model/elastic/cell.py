@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.model.elastic.cell_configuration import ANYBODY, JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.states import JobState, QueueFact, QueueState
+from gridbridge.model.states import JobState, QueueInstanceState, QueueInstanceStateFact
 
 TRUE = ("TRUE", "true", "1")  # as qstat shows a boolean that was asked for (complex(5))
 
@@ -42,7 +42,7 @@ class QueueInstance:
     used: int  # slots, and so the next two
     reserved: int
     total: int
-    state: QueueState
+    state: QueueInstanceState
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
     is_taken: bool = False  # one of them has the host alone
     begun: tuple[RunningTaskGroup, ...] = ()  # whose they are
@@ -51,7 +51,7 @@ class QueueInstance:
     @property
     def is_usable(self) -> bool:
         """Whether the instance's slots count as capacity; overload alone is ignored."""
-        return self.state.facts <= {QueueFact.LOADED}
+        return self.state.facts <= {QueueInstanceStateFact.LOADED}
 
     @property
     def is_wanted(self) -> bool:
@@ -65,7 +65,7 @@ class QueueInstance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskShape:
+class TaskResourceRequests:
     """The resources and queues that a task requests."""
 
     slots: int = 1  # of a range the least
@@ -75,8 +75,10 @@ class TaskShape:
     array: int = 0  # whose tasks alone it is, if a number of them may run
     is_range: bool = False  # it may have more slots than these
     is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
-    groups: tuple["TaskShape", ...] = ()  # how the slots lie, if there are several ways at once
-    others: tuple["TaskShape", ...] = ()  # what it may have instead, each of them larger
+    groups: tuple[
+        "TaskResourceRequests", ...
+    ] = ()  # how the slots lie, if there are several ways at once
+    others: tuple["TaskResourceRequests", ...] = ()  # what it may have instead, each of them larger
     identity: JobAccessIdentity = ANYBODY  # as far as lists of queues or environments judge by it
 
     @property
@@ -86,13 +88,13 @@ class TaskShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingJobs:
+class WaitingJobGroup:
     """The waiting jobs of one owner, shape and state.
 
     Owners are kept apart, so that one owner's jobs never change how long another's have waited.
     """
 
-    shape: TaskShape
+    shape: TaskResourceRequests
     state: JobState
     jobs: tuple[int, ...]  # in the order of the scheduler's list
     tasks: int  # of all of them together
@@ -132,6 +134,6 @@ class GridEngineCellSnapshot:
 
     hosts: tuple[CellHost, ...]
     instances: tuple[QueueInstance, ...]
-    waiting: tuple[WaitingJobs, ...]  # in the order of the scheduler's list
+    waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
     left: tuple[tuple[str, str], ...] = ()  # consumables of the whole cell, such as licences

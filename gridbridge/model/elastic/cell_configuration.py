@@ -10,9 +10,9 @@ from gridbridge.model.qconf_attributes import (
     ValuesByHost,
     is_besteffort_queue,
     is_transfer_queue,
-    parse_pairs,
+    parse_qconf_pairs,
+    parse_qconf_words,
     parse_values_by_host,
-    parse_words,
 )
 from gridbridge.model.request import resource_long_name
 
@@ -39,7 +39,7 @@ class JobAccessIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserList:
+class GridEngineUserList:
     """A user list of Grid Engine: an access list, or a department.
 
     A department admits nobody to a queue.
@@ -88,7 +88,7 @@ class QueueAccessLists:
         """Whether the lists depend on a job's project."""
         return bool(self.projects or self.barred_projects)
 
-    def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, UserList]) -> str:
+    def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
         """Return what excludes a job; empty if the job is admitted, as far as is known."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
@@ -99,7 +99,9 @@ class QueueAccessLists:
             return f"checkpointing environment {checkpoint}"
         return ""
 
-    def _admits_user(self, identity: JobAccessIdentity, lists: Mapping[str, UserList]) -> bool:
+    def _admits_user(
+        self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]
+    ) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
@@ -118,7 +120,7 @@ ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     """Parse the access lists of a queue or parallel environment from its attributes."""
-    named = {key: parse_words(settings.get(key, "")) for key in ACCESS}
+    named = {key: parse_qconf_words(settings.get(key, "")) for key in ACCESS}
     return QueueAccessLists(
         users=named[USERS],
         barred_users=named[BARRED_USERS],
@@ -128,7 +130,7 @@ def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     )
 
 
-class ResourceRelation(StrEnum):
+class ResourceComparison(StrEnum):
     """How a requested value is compared with a host's value: the relop of complex(5)."""
 
     EQUAL = "=="
@@ -149,18 +151,18 @@ class ConsumableKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellResource:
+class CellResourceDefinition:
     """One resource of the cell: a row of complex(5)."""
 
     name: str
     shortcut: str = ""
-    relation: ResourceRelation = ResourceRelation.AT_MOST
+    relation: ResourceComparison = ResourceComparison.AT_MOST
     counted: ConsumableKind = ConsumableKind.NO
     is_forced: bool = False  # who does not ask for it does not get where it is
     default: str = "0"  # what a task uses that does not ask
 
 
-class SlotSpread(Enum):
+class ParallelSlotDistribution(Enum):
     """How the slots of a parallel task are distributed over hosts."""
 
     ONE_HOST = "one host"
@@ -174,7 +176,7 @@ class ParallelEnvironment:
     """A parallel environment with its allocation rule, slots and access lists."""
 
     name: str
-    spread: SlotSpread = SlotSpread.UNKNOWN
+    spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
     per_host: int = 0  # slots, of a fixed one
     slots: int = 0  # the most that all its tasks have together
     access: QueueAccessLists = TO_ALL
@@ -203,7 +205,7 @@ class CellQueue:
     def offered(self) -> frozenset[str]:
         """The resources and limits that the queue has on any host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
-        own = (parse_pairs(text) for value in lists for _, text in value.others)
+        own = (parse_qconf_pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
@@ -235,10 +237,10 @@ def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return CellQueue(
         name=name,
-        hosts=parse_words(settings.get(HOSTS, "")),
-        environments=parse_words(usual.get("pe_list", "")),
-        values=tuple((limits | parse_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
-        is_batch=BATCH in parse_words(usual.get("qtype", BATCH)),
+        hosts=parse_qconf_words(settings.get(HOSTS, "")),
+        environments=parse_qconf_words(usual.get("pe_list", "")),
+        values=tuple((limits | parse_qconf_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
+        is_batch=BATCH in parse_qconf_words(usual.get("qtype", BATCH)),
         is_best_effort=is_besteffort_queue(usual),
         is_away=is_transfer_queue(usual),
         access=parse_access_lists(usual),
@@ -253,7 +255,9 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 class CellConfiguration:
     """The queues, host groups, environments and resources of a cell, if known."""
 
-    resources: Mapping[str, CellResource] = field(default_factory=dict)  # by name and by shortcut
+    resources: Mapping[str, CellResourceDefinition] = field(
+        default_factory=dict
+    )  # by name and by shortcut
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # with those of their groups
     parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # groups in each, and so on
@@ -261,7 +265,9 @@ class CellConfiguration:
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
     caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
     promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
-    user_lists: Mapping[str, UserList] = field(default_factory=dict)  # those that anything names
+    user_lists: Mapping[str, GridEngineUserList] = field(
+        default_factory=dict
+    )  # those that anything names
     projects: Mapping[int, str] | None = None  # of jobs that have one; None: nobody asked
     owners_groups: Mapping[int, str] = field(default_factory=dict)  # of jobs, as far as asked for
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # environments of jobs, the same
@@ -286,7 +292,7 @@ class CellConfiguration:
             if (
                 resource
                 and resource.counted != ConsumableKind.NO
-                and resource.relation != ResourceRelation.EXCLUSIVE
+                and resource.relation != ResourceComparison.EXCLUSIVE
             ):
                 yield resource.name, text
 

@@ -53,7 +53,7 @@ class HostJoinStep(StrEnum):
     LEFT = "left"  # all of it was taken back
 
 
-class HostLeaveStep(StrEnum):
+class HostRemovalResult(StrEnum):
     """The result of an attempt to remove a host from its cell."""
 
     REFERENCED = "still referenced"  # the cell has not forgotten it yet: the next round goes on
@@ -61,25 +61,25 @@ class HostLeaveStep(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostDeparture:
+class HostRemovalProgress:
     """How far a host has left its cell, and what still refers to the host."""
 
-    step: HostLeaveStep
+    step: HostRemovalResult
     refused_by: str = ""  # what keeps it there, with the command that shows it
 
     @classmethod
-    def left(cls) -> "HostDeparture":
+    def left(cls) -> "HostRemovalProgress":
         """Return the departure of a host that the cell no longer knows."""
-        return cls(step=HostLeaveStep.LEFT)
+        return cls(step=HostRemovalResult.LEFT)
 
     @classmethod
-    def kept(cls, refused_by: str) -> "HostDeparture":
+    def kept(cls, refused_by: str) -> "HostRemovalProgress":
         """Return the departure of a host that the next round tries to remove again."""
-        return cls(step=HostLeaveStep.REFERENCED, refused_by=refused_by)
+        return cls(step=HostRemovalResult.REFERENCED, refused_by=refused_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoiningMachine:
+class MachineToJoinCell:
     """A machine, and the host configuration that it gets in its cell."""
 
     name: str
@@ -94,7 +94,7 @@ class JoiningMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostIdleness:
+class HostIdleCheck:
     """Whether a host is idle, closed and known, checked again before its removal."""
 
     is_idle: (

@@ -199,7 +199,7 @@ def _shared_domain(names: list[str]) -> str:
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")
 
 
-class InstanceMoveKind(Enum):
+class GanetiInstanceMoveKind(Enum):
     """How an instance gets to its new nodes."""
 
     FAILOVER = "to its second copy"
@@ -215,7 +215,7 @@ class GanetiInstanceMove:
     """One move of an instance, with all nodes concerned."""
 
     instance: int
-    kind: InstanceMoveKind
+    kind: GanetiInstanceMoveKind
     target: int  # NO_NODE for a failover
     primary: int  # afterwards, and so the next one
     secondary: int

@@ -58,7 +58,7 @@ class NodeStateCause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedNode:
+class BalancerOwnedNode:
     """A node that the balancer owns, as its state file stores it."""
 
     name: str
@@ -92,12 +92,12 @@ class OwnedNode:
 
     def entering(
         self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
-    ) -> "OwnedNode":
+    ) -> "BalancerOwnedNode":
         """Return the node in a new state since a time, with a cause or none."""
         return replace(self, state=state, since=at, cause=cause)
 
 
-class NodeRequestKind(StrEnum):
+class AdministratorRequestKind(StrEnum):
     """What an administrator requests for a node."""
 
     DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
@@ -105,7 +105,7 @@ class NodeRequestKind(StrEnum):
     FREE = "free"  # it may be removed again
 
 
-class NodeAct(Enum):
+class BalancerNodeAct(Enum):
     """What a round does with a node."""
 
     CREATE = "create"  # have its machine made
@@ -123,9 +123,9 @@ class NodeAct(Enum):
 class DueNodeAct:
     """A node's new state to store, and the act to do after that."""
 
-    node: OwnedNode
-    before: OwnedNode | None = None  # the node as it was kept; None: it is a new one
-    act: NodeAct | None = None  # None: it is only kept so
+    node: BalancerOwnedNode
+    before: BalancerOwnedNode | None = None  # the node as it was kept; None: it is a new one
+    act: BalancerNodeAct | None = None  # None: it is only kept so
     is_over: bool = False  # it is no node any more, and forgotten
     tag: str = ""  # that a host is given before it rests; empty: none
 
@@ -142,14 +142,14 @@ class DueNodeAct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellHostState:
+class BusyOrSilentHostState:
     """Whether the cell reports a host as busy or silent."""
 
     is_busy: bool  # something runs or starts there that counts
     is_silent: bool  # its execution daemon does not report
 
 
-def is_host_reporting(host: CellHostState | None) -> bool:
+def is_host_reporting(host: BusyOrSilentHostState | None) -> bool:
     """Say whether a host's execution daemon reports; False for an unknown host."""
     return host is not None and not host.is_silent
 
@@ -160,11 +160,13 @@ class BalancerNodesSnapshot:
 
     now: datetime
     cluster: str
-    kept: tuple[OwnedNode, ...]
+    kept: tuple[BalancerOwnedNode, ...]
     machines: Mapping[
         str, tuple[ProviderMachine, ...]
     ]  # by pool, as its provider listed them whole
-    hosts: Mapping[str, CellHostState] = field(default_factory=dict)  # the cell's, by short name
+    hosts: Mapping[str, BusyOrSilentHostState] = field(
+        default_factory=dict
+    )  # the cell's, by short name
     pools: frozenset[str] = frozenset()  # those that are configured
     providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
     switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
@@ -177,7 +179,7 @@ class BalancerNodesSnapshot:
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 
-    def host_of(self, name: str) -> CellHostState | None:
+    def host_of(self, name: str) -> BusyOrSilentHostState | None:
         """Return the state of a host in the cell; None for an unknown host."""
         return self.hosts.get(short_host_name(name))
 

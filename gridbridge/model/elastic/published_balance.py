@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.accounting import AccountingFilePosition
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
 
 BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half
@@ -38,7 +38,7 @@ class TasksEndedInMinute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearntRunTime:
+class LearntTaskRunTime:
     """The learnt run time of tasks of one owner and job name."""
 
     owner: str
@@ -53,7 +53,7 @@ class RecentlyEndedTasks:
 
     place: AccountingFilePosition = BEGINNING
     minutes: tuple[TasksEndedInMinute, ...] = ()  # in their order
-    runs: tuple[LearntRunTime, ...] = ()  # those that ended last come last
+    runs: tuple[LearntTaskRunTime, ...] = ()  # those that ended last come last
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
@@ -119,9 +119,9 @@ def minute_since_epoch(at: datetime) -> int:
     return int(at.timestamp() // 60)
 
 
-def add_run_times(
-    runs: Iterable[LearntRunTime], ended: Iterable[tuple[str, str, float]]
-) -> tuple[LearntRunTime, ...]:
+def update_learnt_run_times(
+    runs: Iterable[LearntTaskRunTime], ended: Iterable[tuple[str, str, float]]
+) -> tuple[LearntTaskRunTime, ...]:
     """Add the run times of ended tasks, given as owner, job name and seconds.
 
     The last hundred runs weigh more than all earlier ones. If there are too many names, the
@@ -129,9 +129,9 @@ def add_run_times(
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
-        run = by_name.pop((owner, name), LearntRunTime(owner=owner, name=name))
+        run = by_name.pop((owner, name), LearntTaskRunTime(owner=owner, name=name))
         share = OLD_SHARE if run.tasks >= COUNTED else 1.0
-        by_name[owner, name] = LearntRunTime(
+        by_name[owner, name] = LearntTaskRunTime(
             owner=owner,
             name=name,
             tasks=run.tasks * share + 1.0,
@@ -140,10 +140,10 @@ def add_run_times(
     return _newest(tuple(by_name.values()))
 
 
-def _newest(runs: tuple[LearntRunTime, ...]) -> tuple[LearntRunTime, ...]:
+def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...]:
     """Return the newest run times that are kept."""
     share = _share(sorted(Counter(run.owner for run in runs).values()))
-    newest, of_owner = list[LearntRunTime](), Counter[str]()
+    newest, of_owner = list[LearntTaskRunTime](), Counter[str]()
     for run in reversed(runs):
         if of_owner[run.owner] < share:
             of_owner[run.owner] += 1
@@ -182,7 +182,7 @@ def merge_tasks_ended_by_minute(
 class BalancerOverview:
     """The balancer's nodes and pools, as its state stores them."""
 
-    nodes: tuple[OwnedNode, ...] = ()
+    nodes: tuple[BalancerOwnedNode, ...] = ()
     pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
     last_round: datetime | None = None
     spent: float = 0.0  # this month
@@ -195,14 +195,14 @@ class JobOrHostExplanation:
 
     what: str
     is_known: bool  # the job waits, or the host is the cell's or the balancer's
-    node: OwnedNode | None = None
+    node: BalancerOwnedNode | None = None
     reason: str
     sentence: str  # of the whole plan
     unseen: tuple[str, ...] = ()  # what a round sees and this account does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalReport:
+class BalanceRefusalReport:
     """A job or a host, and why nothing is done about it."""
 
     job: int = 0
@@ -218,5 +218,5 @@ class BalancePlanReport:
     pool: str | None
     remove: tuple[str, ...]
     sentence: str
-    refused: tuple[RefusalReport, ...]
+    refused: tuple[BalanceRefusalReport, ...]
     unseen: tuple[str, ...] = ()  # what a round sees and this account does not

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, SqueezeSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    SqueezeSection,
+)
 
 
-class ReplayRules(StrEnum):
+class ComparedReplayRules(StrEnum):
     """The rules that a replay compares."""
 
     DEMAND = "demand"
@@ -41,7 +45,7 @@ class WorkloadLineFault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayTask:
+class RecordedReplayTask:
     """A recorded task of a replay."""
 
     submitted_s: float  # since 1970
@@ -57,7 +61,7 @@ class ReplayTask:
 class ReplayWorkload:
     """The tasks to replay, in the order of their submission."""
 
-    tasks: tuple[ReplayTask, ...]
+    tasks: tuple[RecordedReplayTask, ...]
     left_out: Mapping[ReplayExclusion, int] = field(default_factory=dict)
     # by their numbers, from 1
     bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
@@ -80,9 +84,9 @@ class ReplayNodeTerms:
 class ReplayPolicy:
     """One policy of a replay, with all of its settings."""
 
-    rules: ReplayRules
+    rules: ComparedReplayRules
     balance: BalanceSection
-    demand: DemandSection
+    demand: DemandPolicySection
     squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     settings: str = ""  # in words, where they are not the usual ones
 

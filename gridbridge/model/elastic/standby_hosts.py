@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 
 
-class RequestedPowerState(StrEnum):
+class OarRequestedPowerState(StrEnum):
     """The power state that OAR requests for a node; a file's name begins with it."""
 
     WAKE = "wake"
@@ -21,7 +21,7 @@ class OarPowerRequest:
 
     file: str  # its name
     at_s: float  # when it was written, since 1970
-    wish: RequestedPowerState
+    wish: OarRequestedPowerState
     hosts: tuple[str, ...]
 
 
@@ -34,10 +34,12 @@ class StandbyHostFacts:
     """The tags of each host, and which running tasks could run again elsewhere."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
-    movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # what they ask for
+    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(
+        default_factory=dict
+    )  # what they ask for
 
 
-def tags_by_host(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+def tags_by_short_host_name(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of hosts by short host name."""
     return {short_host_name(name): host_tags for name, host_tags in tags.items()}
 
@@ -61,7 +63,7 @@ class StandbyPlanCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskToMove:
+class TaskForOtherHost:
     """A task that is to run on another host."""
 
     source: str
@@ -76,7 +78,7 @@ class StandbyPlan:
     cause: StandbyPlanCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
-    moved: tuple[TaskToMove, ...] = ()
+    moved: tuple[TaskForOtherHost, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
     last: str = ""  # a node that the policy would give back, and the last working host
     untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag

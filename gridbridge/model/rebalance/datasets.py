@@ -7,9 +7,9 @@ from datetime import datetime
 
 from gridbridge.errors import ParseError
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.model.settings import TextFormat
+from gridbridge.model.settings import ConfigTextFormat
 
-DATASET_NAME = TextFormat(
+DATASET_NAME = ConfigTextFormat(
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}").fullmatch,
     right="letters, digits, _ . + and -, a letter or digit first, at most 100",
 )
@@ -88,7 +88,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaOutcome:
+class OwnerRecordedReplicaAct:
     """A replica action of the service, as recorded in the owner's files."""
 
     at: datetime
@@ -125,7 +125,7 @@ def parse_checksums(text: bytes) -> dict[str, str]:
     return sums
 
 
-def dataset_mismatch(expected: Sums, actual: Sums) -> str:
+def dataset_checksum_mismatch(expected: Sums, actual: Sums) -> str:
     """Name missing, changed and extra files of a replica; empty for none."""
     differences = [*_missing(expected, actual), *_extra(expected, actual)]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
@@ -176,7 +176,7 @@ class DelegatedDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedReplica:
+class ReplicaActRecord:
     """A replica that the service made, moved or removed, successfully or not."""
 
     token: str = ""  # key in the state file
@@ -190,12 +190,12 @@ class CarriedReplica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageState:
+class DatasetStorageSnapshot:
     """Delegated datasets, storage areas and recent replica actions at one moment."""
 
     now: datetime
     kept: tuple[DelegatedDataset, ...] = ()
     areas: tuple[MeasuredStorageArea, ...] = ()
     drained: frozenset[str] = frozenset()  # names of drained clusters and storage areas
-    carried: tuple[CarriedReplica, ...] = ()  # recent and running replica actions
+    carried: tuple[ReplicaActRecord, ...] = ()  # recent and running replica actions
     leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME, area of a replaced replica

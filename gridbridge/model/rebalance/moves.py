@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class MoveKind(StrEnum):
+class PlacementMoveKind(StrEnum):
     """The kinds of action on a task's copy."""
 
     LIVE = "live"  # the live copy moves to `target`, or the replica at `target` becomes live
@@ -16,7 +16,7 @@ class MoveKind(StrEnum):
 class PlacementMove:
     """A move of one copy of a task from one host to another."""
 
-    kind: MoveKind
+    kind: PlacementMoveKind
     job: str
     number: int
     source: str
@@ -42,7 +42,7 @@ class RecheckedMoves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovePlan:
+class RebalanceMovePlan:
     """Planned moves, none of them executed: each move is rechecked before execution."""
 
     moves: tuple[PlacementMove, ...] = ()
@@ -51,7 +51,7 @@ class MovePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostLoad:
+class HostLoadBeforeAfter:
     """A host's disk usage, 0 to 1, and load score, before and after a plan."""
 
     host: str

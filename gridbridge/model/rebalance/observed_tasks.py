@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.rebalance.placement_snapshot import RecentMoves, TaskStayReason
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves, TaskNotMovedReason
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
@@ -23,7 +23,7 @@ class ListedCampaignTask:
     is_waiting: bool  # for at least least_wait_s, and neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskStayReason = TaskStayReason.HELD  # why a task that is not waiting stays
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +37,13 @@ class TransferredTask:
     is_waiting: bool  # for at least least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskStayReason = TaskStayReason.HELD  # why a task that is not waiting stays
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
     target: str = ""  # the cluster to which the task is being moved
 
     @property
     def key(self) -> tuple[str, int]:
         """The job's name for rebalancing, and the task number in this job."""
-        name = parse_transfer(self.transfer)
+        name = parse_transfer_name(self.transfer)
         return f"gb.{name.cluster}.{name.job}", name.task
 
 
@@ -62,4 +62,4 @@ class ObservedTasks:
     closed: frozenset[tuple[int, str]] = frozenset()  # campaign, cluster closed to the campaign
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
-    recent: RecentMoves = field(default_factory=RecentMoves)
+    recent: RecentPlacementMoves = field(default_factory=RecentPlacementMoves)

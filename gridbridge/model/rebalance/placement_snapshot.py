@@ -24,7 +24,7 @@ def past_moment_or_never(at: datetime, now: datetime) -> datetime:
     return at if at <= now + AHEAD else NEVER
 
 
-class HostState(StrEnum):
+class PlacementHostState(StrEnum):
     """The state of a host, set by an administrator or observed by the service."""
 
     ALIVE = "alive"
@@ -35,18 +35,18 @@ class HostState(StrEnum):
     UNKNOWN = "unknown"  # an unrecognised state: the host gets no new copies
 
 
-class TaskState(StrEnum):
+class PlacementTaskState(StrEnum):
     """The state of a task; only waiting tasks are moved."""
 
     WAITING = "waiting"
     RUNNING = "running"
     MOVING = "moving"
     BUSY = "busy"  # a command of the owner is changing the dataset
-    STAYING = "staying"  # the task does not move for a TaskStayReason
+    STAYING = "staying"  # the task does not move for a TaskNotMovedReason
     UNKNOWN = "unknown"
 
 
-class TaskStayReason(StrEnum):
+class TaskNotMovedReason(StrEnum):
     """Why a task in state STAYING is not moved."""
 
     HELD = "held"  # the task is held, or has not waited long enough
@@ -64,7 +64,7 @@ class PlacementHost:
     kind: str = ""
     is_up: bool = True
     is_read_only: bool = False
-    state: HostState = HostState.ALIVE
+    state: PlacementHostState = PlacementHostState.ALIVE
     used_bytes: int = 0
     max_bytes: int = 0
     slots: int = 1
@@ -81,7 +81,12 @@ class PlacementHost:
     @property
     def is_live(self) -> bool:
         """Whether the host is up and not dead, drained, disabled or in an unknown state."""
-        lost = (HostState.DEAD, HostState.DRAIN, HostState.DISABLED, HostState.UNKNOWN)
+        lost = (
+            PlacementHostState.DEAD,
+            PlacementHostState.DRAIN,
+            PlacementHostState.DISABLED,
+            PlacementHostState.UNKNOWN,
+        )
         return self.is_up and self.state not in lost
 
 
@@ -109,7 +114,7 @@ class PlacementTask:
     job: str
     number: int
     size_bytes: int = 0
-    state: TaskState = TaskState.WAITING
+    state: PlacementTaskState = PlacementTaskState.WAITING
     live: str = ""  # host of the live copy; empty: no live copy
     replicas: tuple[str, ...] = ()  # hosts of the replicas, sorted by name
     # hosts of damaged or replaced copies, which do not count as replicas
@@ -117,7 +122,7 @@ class PlacementTask:
     lost: tuple[str, ...] = ()  # lost hosts that held a whole copy; these copies do not count
     has_original: bool = False  # an original can be copied when no copy is readable
     slots: int = 1  # slots that the running task uses
-    stays: TaskStayReason = TaskStayReason.HELD  # reason of the state STAYING
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
         """Sort the replicas by host name: plans use the first and the last replica."""
@@ -136,7 +141,7 @@ class PlacementTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentMoves:
+class RecentPlacementMoves:
     """Times of recent moves, by host or by job."""
 
     hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: last arrival of a task
@@ -152,4 +157,4 @@ class PlacementSnapshot:
     hosts: tuple[PlacementHost, ...] = ()
     jobs: tuple[PlacementJob, ...] = ()
     tasks: tuple[PlacementTask, ...] = ()
-    recent: RecentMoves = RecentMoves()
+    recent: RecentPlacementMoves = RecentPlacementMoves()

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 
-class RebalanceRound(StrEnum):
+class RebalanceRoundKind(StrEnum):
     """The kinds of rebalancing round; at most one round of each kind runs at a time."""
 
     TASKS = "tasks"
@@ -14,20 +14,22 @@ class RebalanceRound(StrEnum):
 
 
 LONGEST_ROUND = {
-    RebalanceRound.TASKS: timedelta(minutes=30),
+    RebalanceRoundKind.TASKS: timedelta(minutes=30),
     # a round begins copies for an hour, then the next round may begin
-    RebalanceRound.DATASETS: timedelta(hours=3),
-    RebalanceRound.READING: timedelta(hours=26),  # an hour of begun reads, and a day for the last
+    RebalanceRoundKind.DATASETS: timedelta(hours=3),
+    RebalanceRoundKind.READING: timedelta(
+        hours=26
+    ),  # an hour of begun reads, and a day for the last
 }
 WORDS = {
-    RebalanceRound.TASKS: "round about tasks",
-    RebalanceRound.DATASETS: "round about datasets",
-    RebalanceRound.READING: "reading of replicas",
+    RebalanceRoundKind.TASKS: "round about tasks",
+    RebalanceRoundKind.DATASETS: "round about datasets",
+    RebalanceRoundKind.READING: "reading of replicas",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRebalanceRound:
+class PublishedRebalanceRound:
     """The last end of a kind's round, and the start of the first round after it."""
 
     began_at: datetime
@@ -40,7 +42,7 @@ class ShownRebalanceRound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRebalancePause:
+class PublishedRebalancePause:
     """The start of a pause of all rebalancing moves; None: moves are not paused."""
 
     since: datetime | None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.states import QueueState
+from gridbridge.model.states import QueueInstanceState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class FolderFreeSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RootTreeFacts:
+class NonRootWritablePaths:
     """Paths in a folder, or above the folder, that users other than root can change."""
 
     files: int  # number of checked files
@@ -37,7 +37,7 @@ class RootTreeFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationFacts:
+class ServiceConfigurationFacts:
     """A running service's gridbridge.toml, compared with the file on disk."""
 
     is_same: bool
@@ -54,7 +54,7 @@ class PollerFacts:
     age_s: float | None = None  # of the load values; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
-    configuration: ConfigurationFacts | None = None  # None: unknown, no service runs
+    configuration: ServiceConfigurationFacts | None = None  # None: unknown, no service runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SshKeyFacts:
+class SshKeyLoginFacts:
     """The result of an ssh login to a cluster with a user's key."""
 
     cluster: str
@@ -99,7 +99,7 @@ class TransferHostFacts:
     is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
     paths: Mapping[str, PathFacts]
     # by folder that only root may change
-    trees: Mapping[str, RootTreeFacts] = field(default_factory=dict)
+    trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: unreadable folder
     sudoers: str = ""
@@ -107,10 +107,10 @@ class TransferHostFacts:
     room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # by folder
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
-    keys: tuple[SshKeyFacts, ...] = ()
+    keys: tuple[SshKeyLoginFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync
     stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # by cluster
-    queues: Mapping[str, QueueState] = field(default_factory=dict)  # by queue instance
+    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # by queue instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class BalancerCellRights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastBalancerRound:
+class LastPublishedBalancerRound:
     """The last published round of the balancer."""
 
     at: datetime
@@ -151,4 +151,4 @@ class BalancerFacts:
     has_fixed_nodes: bool = False  # idle nodes are powered down and woken, as in OAR
     may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
-    last: LastBalancerRound | None = None  # None: no round yet
+    last: LastPublishedBalancerRound | None = None  # None: no round yet

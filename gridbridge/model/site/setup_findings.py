@@ -12,7 +12,7 @@ from gridbridge.model.places import METHODS
 from gridbridge.model.qconf_attributes import QconfSettings
 
 
-class FindingState(StrEnum):
+class FindingSeverity(StrEnum):
     """The result of one check item."""
 
     OK = "ok"
@@ -21,7 +21,7 @@ class FindingState(StrEnum):
     BROKEN = "broken"
 
 
-class EditVerb(StrEnum):
+class SetupEditVerb(StrEnum):
     """The kinds of set-up edit; all but SHELL are made by commands of Grid Engine."""
 
     EXEMPT = "exempt from quota"
@@ -52,7 +52,7 @@ class EditVerb(StrEnum):
 class SetupEdit:
     """One change of a set-up, in a Grid Engine cell or (empty `cell`) on this host."""
 
-    verb: EditVerb
+    verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml
     kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
     name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
@@ -73,7 +73,7 @@ class CheckFinding:
     """One check item: the found value, the expected value, and correcting edits."""
 
     item: str
-    state: FindingState
+    state: FindingSeverity
     found: str
     right: str = ""
     mend: tuple[SetupEdit, ...] = ()
@@ -84,7 +84,7 @@ class CheckFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComplexRow:
+class QconfComplexRow:
     """A row of `qconf -sc` (complex(5))."""
 
     name: str
@@ -104,11 +104,11 @@ class ComplexRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellSetup:
+class CellQconfSettings:
     """A Grid Engine cell's configuration by qconf(1), as a set-up needs it."""
 
     master: str = ""
-    complexes: Mapping[str, ComplexRow]
+    complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     scheduler: QconfSettings
@@ -123,9 +123,9 @@ class CellSetup:
     user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members by userset
 
     @staticmethod
-    def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellSetup":
+    def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
         """Return a cell set-up with only a master host and parallel environments."""
-        return CellSetup(
+        return CellQconfSettings(
             master=master,
             complexes={},
             queues={},
@@ -141,7 +141,7 @@ class CellSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferQueueSetup:
+class WantedTransferQueue:
     """The requested settings of a transfer queue."""
 
     home: str
@@ -185,24 +185,24 @@ class RunningExecd:
 class TransferSetupSituation:
     """The input of set-up decisions: requested queue, both cells, execd."""
 
-    wanted: TransferQueueSetup
-    home: CellSetup
-    away: CellSetup
+    wanted: WantedTransferQueue
+    home: CellQconfSettings
+    away: CellQconfSettings
     gids: frozenset[int] = frozenset()  # group ids in use on the transfer host
     execd: RunningExecd | None = None
     other_slots: int = 0  # slots of all other queues on the transfer host
 
 
-def runs_own_starter(queue: QconfSettings) -> bool:
+def queue_runs_gridbridge_starter(queue: QconfSettings) -> bool:
     """Say whether a queue runs gridbridge's starter_method."""
     return queue.get("starter_method", "").startswith(METHODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestEffortCell:
+class BestEffortCellFacts:
     """A Grid Engine cell by qconf(1) and qstat(1), as best-effort queues need it."""
 
-    complexes: Mapping[str, ComplexRow]
+    complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     quotas: Mapping[str, str] = field(default_factory=dict)  # text of each sge_resource_quota(5)
@@ -212,7 +212,7 @@ class BestEffortCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BestEffortRequest:
+class BestEffortSetupRequest:
     """A request for best-effort queues; None: gridbridge chooses the value."""
 
     cluster: str

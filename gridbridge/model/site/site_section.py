@@ -24,7 +24,7 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-class QueueOrder(StrEnum):
+class TransferQueueOrder(StrEnum):
     """The criterion by which the scheduler orders transfer queues for a job."""
 
     SEQ_NO = "seq_no"
@@ -50,12 +50,14 @@ class SiteSection:
     keep_decisions_h: float = config_key(
         168.0, "how long decisions are kept for replay", "h", 0, 8760
     )
-    queue_order: QueueOrder = config_key(QueueOrder.SEQ_NO, "what orders the transfer queues")
+    queue_order: TransferQueueOrder = config_key(
+        TransferQueueOrder.SEQ_NO, "what orders the transfer queues"
+    )
     log_level: LogLevel = config_key(LogLevel.INFO, "the least important lines that are logged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOffer:
+class TransferQueueOffer:
     """A transfer queue, with its remote cluster's last reported slots and tasks."""
 
     queue: str
@@ -69,7 +71,7 @@ class QueueOffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenumberedQueue:
+class RenumberedTransferQueue:
     """A queue whose seq_no changes, with the reason."""
 
     queue: str

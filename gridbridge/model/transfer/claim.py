@@ -33,12 +33,12 @@ def claim_key_file(claim: str, uid: int) -> tuple[str, str]:
     return f"{uid}.{token[:half]}{KEY}", token[half:]
 
 
-def is_claim(text: str) -> bool:
+def is_valid_claim_name(text: str) -> bool:
     """Say whether a text is a valid claim; its token becomes part of paths."""
     kind, token = split_claim(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
-def is_grant(claim: str) -> bool:
+def is_claim_granted_by_home(claim: str) -> bool:
     """Say whether a claim is a grant, which home holds until the job gets the claim."""
     return split_claim(claim)[0] == GRANT

@@ -15,7 +15,7 @@ OPERATORS = frozenset("*?[]!&|()")  # operators of queue expressions (sge_types(
 Pairs = tuple[tuple[str, str], ...]
 
 
-class GuardKind:
+class HomeStartGuard:
     """The guard of a home task: none, a far start time, or a user hold."""
 
     NONE = "none"  # the task only fits transfer queues, whose starter adopts the copy
@@ -23,13 +23,13 @@ class GuardKind:
     HOLD = "hold"  # a user hold on the task
 
 
-def choose_guard(
+def choose_home_start_guard(
     hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool
 ) -> str:
     """Return the guard of a task with these resource requests and queues."""
-    if asks_for_remote(hard) or names_only_queues(queues, transfer_queues):
-        return GuardKind.NONE
-    return GuardKind.HOLD if is_array else GuardKind.START
+    if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
+        return HomeStartGuard.NONE
+    return HomeStartGuard.HOLD if is_array else HomeStartGuard.START
 
 
 def asks_for_remote(hard: Pairs) -> bool:
@@ -47,7 +47,7 @@ def drop_remote_request(hard: Pairs) -> Pairs:
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 
-def restrict_to_home(hard: Pairs) -> Pairs:
+def restrict_request_to_home(hard: Pairs) -> Pairs:
     """Return the resource requests with `remote=false`, for home queues alone."""
     return (*drop_remote_request(hard), AT_HOME)
 
@@ -57,7 +57,7 @@ def is_true_remote_value(value: str) -> bool:
     return value.lower() not in ("false", "0")
 
 
-def names_only_queues(queues: str, named: "Collection[str]") -> bool:
+def does_list_name_only_queues(queues: str, named: "Collection[str]") -> bool:
     """Say whether a queue list names only these queues; a pattern may mean others."""
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 

@@ -9,11 +9,11 @@ UP, PENDING, FREE = "up", "pending", "free"
 CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each value alone closes a queue
 
 
-def load_value_complex(cluster: str, value: str) -> str:
+def load_value_complex_attribute(cluster: str, value: str) -> str:
     """Return the complex attribute's name of a cluster's load value."""
     return f"gb_{cluster.replace('-', '_')}_{value}"
 
 
-def closing_load_values(names: "list[str]") -> "dict[str, str]":
+def queue_closing_load_values(names: "list[str]") -> "dict[str, str]":
     """Return load values under these names that close every transfer queue."""
     return {name: CLOSED.get(name.rpartition("_")[2], "0") for name in names}

@@ -10,7 +10,7 @@ from gridbridge.model import amounts, key_value_lines
 ANY = "*"  # the rule name for all names without a rule of their own
 
 
-class MappingRule:
+class RequestMappingRule:
     """The rule for one resource, parallel environment, project, queue or job type."""
 
     to: str  # the remote name; empty: the same name
@@ -28,7 +28,7 @@ class MappingRule:
             setattr(self, key, values.get(key, ""))
 
     def __eq__(self, rule: object) -> bool:
-        return isinstance(rule, MappingRule) and vars(self) == vars(rule)
+        return isinstance(rule, RequestMappingRule) and vars(self) == vars(rule)
 
     def __repr__(self) -> str:
         set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
@@ -37,7 +37,7 @@ class MappingRule:
 
 PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up")
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
-KEYS = tuple(MappingRule.__annotations__)
+KEYS = tuple(RequestMappingRule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
 EVERY_JOB = ""  # the rule name for the remote queue of jobs without -q
 
@@ -45,13 +45,13 @@ EVERY_JOB = ""  # the rule name for the remote queue of jobs without -q
 class RequestMapping:
     """The mapping rules of one remote cluster, by kind and by home name."""
 
-    def __init__(self, rules: dict[tuple[str, str], MappingRule]) -> None:
+    def __init__(self, rules: dict[tuple[str, str], RequestMappingRule]) -> None:
         self.rules = rules
 
     def __eq__(self, mapping: object) -> bool:
         return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
-    def rule(self, kind: str, name: str) -> MappingRule | None:
+    def rule(self, kind: str, name: str) -> RequestMappingRule | None:
         """Return the rule for a name, else the kind's rule for all names, else None."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
@@ -60,7 +60,7 @@ class RequestMapping:
         """Whether only mapped resources can be requested, and only hard, as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
-    def of(self, kind: str) -> tuple[tuple[str, MappingRule], ...]:
+    def of(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
         """Return the rules of a kind in the order of gridbridge.toml."""
         return tuple(
             (name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind
@@ -72,9 +72,9 @@ def is_fixed_slots_per_node(spread: str) -> bool:
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
-def encode_mapping(mapping: RequestMapping) -> bytes:
+def encode_request_mapping(mapping: RequestMapping) -> bytes:
     """Encode a mapping for publication."""
-    return key_value_lines.encode_lines(
+    return key_value_lines.encode_key_value_lines(
         {
             f"{kind}/{name}/{key}": value
             for (kind, name), rule in mapping.rules.items()
@@ -92,15 +92,15 @@ def _is_right(key: str, value: str) -> bool:
     return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
 
 
-def decode_mapping(data: bytes) -> RequestMapping:
+def decode_request_mapping(data: bytes) -> RequestMapping:
     """Decode a published mapping; ParseError for invalid lines."""
     read: dict[tuple[str, str], dict[str, str]] = {}
-    for path, value in key_value_lines.decode_lines(data, None).items():
+    for path, value in key_value_lines.decode_key_value_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
             raise ParseError(f"{path[:40]!r} is no rule of a mapping")
         read.setdefault((kind, name), {})[key] = value
     return RequestMapping(
-        {kind_and_name: MappingRule(**values) for kind_and_name, values in read.items()}
+        {kind_and_name: RequestMappingRule(**values) for kind_and_name, values in read.items()}
     )

@@ -13,7 +13,7 @@ HERE = "."  # the whole working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
-def declared_path_lists(
+def job_stage_in_and_out_paths(
     stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]
 ) -> dict[str, str]:
     """Return both path lists of a job; its context precedes its queue's defaults."""
@@ -21,7 +21,7 @@ def declared_path_lists(
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
-def decode_declared_paths(key: str, text: str) -> tuple[str, ...]:
+def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
     """Return the decoded paths; UnstageablePaths names an invalid path."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
@@ -29,7 +29,7 @@ def decode_declared_paths(key: str, text: str) -> tuple[str, ...]:
     return decoded
 
 
-def staged_path_name(path: str) -> str:
+def path_in_remote_job_folder(path: str) -> str:
     """Return a path's name relative to the job's remote working directory.
 
     A relative path keeps its place, an absolute path lies under its last component.
@@ -38,10 +38,10 @@ def staged_path_name(path: str) -> str:
     return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
 
 
-def declared_paths_problem(key: str, text: str) -> str:
+def staging_path_list_problem(key: str, text: str) -> str:
     """Say which problem a declared path list has; '' for a valid list."""
     try:
-        names = [staged_path_name(path) for path in decode_declared_paths(key, text)]
+        names = [path_in_remote_job_folder(path) for path in decode_staging_path_list(key, text)]
     except UnstageablePaths as error:
         return str(error)
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.transfer.transfer_row import Transfer
 
 
-class TransferAct(Enum):
+class TransferActKind(Enum):
     """The closed set of acts; transfer/acts/remote_jobs.py performs each."""
 
     PUBLISH = "publish"  # publish the verdict and wake the starter
@@ -22,15 +22,15 @@ class TransferAct(Enum):
 
 
 WORDS = {  # texts for people; logs and stored decisions have the enum values
-    TransferAct.PUBLISH: "telling its starter",
-    TransferAct.CLOSE: "closing it",
-    TransferAct.DELETE_REMOTE: "deleting its job there",
-    TransferAct.RELEASE_LOCAL: "taking its guard here away, to close it",
-    TransferAct.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
-    TransferAct.GUARD_LOCAL: "guarding it here again",
-    TransferAct.UNPIN: "giving it its own list of queues again",
-    TransferAct.LOOK_UP_END: "looking up its end in the accounting there",
-    TransferAct.GIVE_UP: "giving its job there up",
+    TransferActKind.PUBLISH: "telling its starter",
+    TransferActKind.CLOSE: "closing it",
+    TransferActKind.DELETE_REMOTE: "deleting its job there",
+    TransferActKind.RELEASE_LOCAL: "taking its guard here away, to close it",
+    TransferActKind.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
+    TransferActKind.GUARD_LOCAL: "guarding it here again",
+    TransferActKind.UNPIN: "giving it its own list of queues again",
+    TransferActKind.LOOK_UP_END: "looking up its end in the accounting there",
+    TransferActKind.GIVE_UP: "giving its job there up",
 }
 
 
@@ -38,10 +38,10 @@ WORDS = {  # texts for people; logs and stored decisions have the enum values
 class TransferAction:
     """One act on one transfer, with its reason."""
 
-    act: TransferAct
+    act: TransferActKind
     transfer: Transfer
     why: str
-    verdict: StarterMessage | None = None
+    verdict: TransferMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class OrphanJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedAction:
+class RejectedStarterMessage:
     """A message that the service refuses, with the reason."""
 
     what: str
@@ -64,7 +64,7 @@ class RejectedAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferPlan:
+class TransferRoundPlan:
     """One round's result: the observed transfers and the planned actions."""
 
     transfers: tuple[Transfer, ...] = ()

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.states import UNSEEN, JobState
-from gridbridge.model.transfer.guard import GuardKind
+from gridbridge.model.transfer.guard import HomeStartGuard
 
 TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # compared with snapshot times
@@ -40,7 +40,7 @@ class Transfer:
     created_at: datetime
     updated_at: datetime
     remote_id: int = 0
-    desired: str = ""  # DesiredJobState; DEAD is final
+    desired: str = ""  # DesiredLocalJobState; DEAD is final
     local_state: JobState = UNSEEN  # home state as last seen; UNSEEN: not listed
     remote_state: JobState = UNSEEN  # remote state as last seen; UNSEEN: never listed
     remote_host: str = ""  # host of the remote job, as last seen
@@ -48,14 +48,14 @@ class Transfer:
     missed_polls: int = 0  # successive good answers without the remote job
     missing_since: datetime | None = None
     seen_at: datetime | None = None  # time of the last counted answer
-    verdict: StarterMessage | None = None
+    verdict: TransferMessage | None = None
     closed_at: datetime | None = None  # when the transfer had no job any more
     pinned: bool = False  # until adoption the local job may only start in its transfer queue
     claim: str = ""  # decides whether the remote job may run (model.transfer.claim)
-    guard: str = GuardKind.HOLD  # keeps the home task from starting beside the remote job
+    guard: str = HomeStartGuard.HOLD  # keeps the home task from starting beside the remote job
     reguarded: bool = False  # the service restored the guard, perhaps after the task's release
     claimed: str = ""  # holder of the claim, home or job, if known
-    cause: str = ""  # FailureCause of a delay or failure
+    cause: str = ""  # TransferFailureCause of a delay or failure
     reason: str = ""  # the cause in one sentence, for people
     listed: str = ""  # OwnershipProof
 
@@ -118,7 +118,7 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMoveState:
+class WaitingTaskMove:
     """The move of one waiting task from one remote cluster to another."""
 
     name: str  # name of the transfer that ends

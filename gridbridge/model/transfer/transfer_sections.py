@@ -15,22 +15,22 @@ from gridbridge.model.settings import (
     OAR_QUEUE,
     OAR_TYPES,
     OBJECT_NAME,
-    QueueDefaults,
-    TextFormat,
+    ConfigTextFormat,
+    DefaultRequestsOfQueue,
     config_key,
     config_key_metadata,
 )
 from gridbridge.model.transfer import request_rules, staged_paths
 
-STAGED_IN = TextFormat(
+STAGED_IN = ConfigTextFormat(
     holds=lambda text: (
-        not staged_paths.declared_paths_problem(staged_paths.IN, text) and ANY_TEXT.holds(text)
+        not staged_paths.staging_path_list_problem(staged_paths.IN, text) and ANY_TEXT.holds(text)
     ),
     right="paths with : between them, as -ac stage_in takes them",
 )
-STAGED_OUT = TextFormat(
+STAGED_OUT = ConfigTextFormat(
     holds=lambda text: (
-        not staged_paths.declared_paths_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text)
+        not staged_paths.staging_path_list_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text)
     ),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
@@ -58,8 +58,8 @@ class TransferQueue:
     slots: int = field(
         metadata=config_key_metadata("its slots, as setup writes them", "slots", 1, MAX_SLOTS)
     )
-    asks: QueueDefaults = config_key(
-        QueueDefaults(), "what its jobs ask for by default", form=ASKED
+    asks: DefaultRequestsOfQueue = config_key(
+        DefaultRequestsOfQueue(), "what its jobs ask for by default", form=ASKED
     )
     oar_queue: str = config_key(
         "", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE
@@ -133,27 +133,27 @@ class RetentionSection:
     accounting_d: float = config_key(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
 
 
-THERE = TextFormat(
+THERE = ConfigTextFormat(
     holds=lambda name: not name or OBJECT_NAME.holds(name),
     right=f"{OBJECT_NAME.right}; empty for the same name",
 )
-RESOURCE_THERE = TextFormat(
+RESOURCE_THERE = ConfigTextFormat(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
     right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
 )
-SPREAD = TextFormat(
+SPREAD = ConfigTextFormat(
     holds=lambda text: (
         text in ("", *request_rules.SPREADS) or request_rules.is_fixed_slots_per_node(text)
     ),
     right=f"{', '.join(request_rules.SPREADS)}, or so many a node;"
     f" empty for {request_rules.PE_SLOTS}",
 )
-ASKED_FOR = TextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
-RULE_NAME = TextFormat(  # projects and queues may have a rule for all
+ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
+RULE_NAME = ConfigTextFormat(  # projects and queues may have a rule for all
     holds=lambda name: name == request_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
-AMOUNT = TextFormat(
+AMOUNT = ConfigTextFormat(
     holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it"
 )
 
@@ -188,7 +188,7 @@ class OarPropertyRelation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRule:
+class ResourceMappingRule:
     """The mapping rule for a resource that a job requests with -l."""
 
     to: str = config_key("", "its name there", form=RESOURCE_THERE)
@@ -208,7 +208,7 @@ class ResourceRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PeRule:
+class PeMappingRule:
     """The mapping rule for a parallel environment."""
 
     to: str = config_key("", "its name there", form=THERE)
@@ -218,7 +218,7 @@ class PeRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectRule:
+class ProjectMappingRule:
     """The mapping rule for a project; the rule for all covers jobs without a project."""
 
     to: str = config_key("", "its name there", form=THERE)
@@ -227,21 +227,21 @@ class ProjectRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRule:
+class QueueMappingRule:
     """The mapping rule for a requested queue; an unmapped queue exists only at home."""
 
     to: str = config_key("", "the queue that is asked for there", form=ASKED_FOR)
     reject: str = config_key("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
-AnyRule: TypeAlias = ResourceRule | PeRule | ProjectRule | QueueRule
+AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule
 Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # by kind and name at home
 
-KINDS: Mapping[str, tuple[type[AnyRule], TextFormat]] = MappingProxyType(
+KINDS: Mapping[str, tuple[type[AnyRule], ConfigTextFormat]] = MappingProxyType(
     {
-        request_rules.RESOURCE: (ResourceRule, OBJECT_NAME),
-        request_rules.PE: (PeRule, OBJECT_NAME),
-        request_rules.PROJECT: (ProjectRule, RULE_NAME),
-        request_rules.QUEUE: (QueueRule, RULE_NAME),
+        request_rules.RESOURCE: (ResourceMappingRule, OBJECT_NAME),
+        request_rules.PE: (PeMappingRule, OBJECT_NAME),
+        request_rules.PROJECT: (ProjectMappingRule, RULE_NAME),
+        request_rules.QUEUE: (QueueMappingRule, RULE_NAME),
     }
 )

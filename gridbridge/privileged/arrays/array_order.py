@@ -1,6 +1,6 @@
 """Parses gridbridge-as-user's arguments about a campaign and its arrays."""
 
-from gridbridge.errors import ParseError, UntrustedFile
+from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.attempt_numbers import parse_index_ranges
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.ids import is_cluster_name
@@ -8,7 +8,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.remote_cluster import remote_cluster_from_section
 from gridbridge.model.route import Away
 from gridbridge.privileged import owner
-from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal
+from gridbridge.privileged.owner import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
@@ -21,23 +21,23 @@ USAGE = {
 }
 
 
-class ArrayOrder:
+class AsUserArrayArguments:
     """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
-        """Read the arguments and the configuration; OwnerRefusal for invalid arguments."""
+        """Read the arguments and the configuration; AsUserRequestRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
-        self.config = read_array_config()
+        self.config = read_config_or_owner_not_ready()
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
         numbers, self._told = words[::2], words[1::2]
         if not (is_array_number(campaign) and file != campaign and self._is_whole(numbers)):
-            raise OwnerRefusal(
+            raise AsUserRequestRefusal(
                 f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}"
             )
         if not isinstance(self.section, dict) or not is_cluster_name(site):
-            raise OwnerNotReady(f"{CONFIG}: no cluster {cluster!r}")
+            raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
         self.arrays = tuple(CampaignArrayId(site, self.campaign, int(number)) for number in numbers)
@@ -58,7 +58,7 @@ class ArrayOrder:
         """Say whether root has configured a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
-    def at(self, cluster: str) -> "ArrayOrder":
+    def at(self, cluster: str) -> "AsUserArrayArguments":
         """Return the same order, addressed to another configured cluster."""
         from copy import copy  # few orders concern several clusters
 
@@ -90,16 +90,16 @@ def is_array_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def read_array_config() -> "dict[str, dict[str, object]]":
-    """Read the configuration; OwnerNotReady for a wrong file, to fail no campaign."""
+def read_config_or_owner_not_ready() -> "dict[str, dict[str, object]]":
+    """Read the configuration; OwnerRequestNotYetPossible for a wrong file, to fail no campaign."""
     try:
         return owner.read_root_configuration(CONFIG)
-    except (OwnerRefusal, UntrustedFile) as error:
-        raise OwnerNotReady(str(error)) from error
+    except (AsUserRequestRefusal, FileWritableByOthers) as error:
+        raise OwnerRequestNotYetPossible(str(error)) from error
 
 
 def _require_places(text: str) -> None:
     try:
         parse_index_ranges(text)
     except ParseError as error:
-        raise OwnerRefusal(str(error)) from error
+        raise AsUserRequestRefusal(str(error)) from error

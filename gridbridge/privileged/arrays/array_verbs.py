@@ -14,7 +14,7 @@ import os
 from typing import NoReturn
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import CampaignFileChanged, LedgerUnreadable
+from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges, parse_index_ranges
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.places import CAMPAIGNS
@@ -24,13 +24,13 @@ from gridbridge.privileged.arrays.array_order import (
     DELETE_WAITING,
     SEND,
     SEND_COPIES,
-    ArrayOrder,
+    AsUserArrayArguments,
     is_array_number,
-    read_array_config,
+    read_config_or_owner_not_ready,
 )
-from gridbridge.privileged.arrays.cluster_calls import ClusterSite
-from gridbridge.privileged.owner import OwnerRefusal
-from gridbridge.privileged.setuid_worker import OwnerWorker
+from gridbridge.privileged.arrays.cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.owner import AsUserRequestRefusal
+from gridbridge.privileged.setuid_worker import CampaignOwnerWorker
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def perform_array_verb(arguments: list[str]) -> NoReturn:
         _end(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "take-up":
         _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
-    order = ArrayOrder(arguments)
+    order = AsUserArrayArguments(arguments)
     with RootLedger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # other verbs do not need it
@@ -67,7 +67,7 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_array_number(number) or file == number:
-        raise OwnerRefusal(f"usage: gridbridge-as-user {verb} {usage}")
+        raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {usage}")
     return int(number), following[0]
 
 
@@ -105,12 +105,14 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            owner.require_ordinary_account(read_array_config(), campaign_file_name(campaign), uid)
+            owner.require_ordinary_account(
+                read_config_or_owner_not_ready(), campaign_file_name(campaign), uid
+            )
             return True
         brought = VerifiedCampaignFiles(campaign, folder)
-        owner.require_ordinary_account(read_array_config(), brought.file, brought.uid)
+        owner.require_ordinary_account(read_config_or_owner_not_ready(), brought.file, brought.uid)
         brought.claim(ledger)
-    except (OwnerRefusal, CampaignFileChanged):
+    except (AsUserRequestRefusal, CampaignFileChanged):
         return False
     return True
 
@@ -118,14 +120,14 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
 def _take_up(campaign: int, request: str) -> NoReturn:
     """Note that the owner's own request takes an ended campaign up again."""
     # other verbs do not need it
-    from gridbridge.privileged.arrays.owner_request_file import require_owner_request
+    from gridbridge.privileged.arrays.owner_request_file import require_owner_retry_request
 
     with RootLedger(campaign) as ledger:
-        ledger.take_up(require_owner_request(request, campaign, ledger.uid))
+        ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
     _leave("")
 
 
-def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
+def _acted(order: AsUserArrayArguments, ledger: RootLedger) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
     Of an array that was submitted several times, a single job is left. For `delete-waiting`, the
@@ -134,30 +136,30 @@ def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # the campaign has no submitted array
     if not ledger.uid:  # an array that was never submitted can't be released
-        raise LedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
+        raise RootLedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
     owner.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
         _require_there(order, ledger, array.array)
     job = ledger.job(array.array)
     is_repeated = ledger.was_repeated(array.array) or not job
-    worker = OwnerWorker(ledger.uid, lambda person: _answers(order, person))
+    worker = CampaignOwnerWorker(ledger.uid, lambda person: _answers(order, person))
     if not job and (job := worker.ask("find", str(array))):
         ledger.submitted(array.array, job)
     begun = worker.ask("act", str(array), str(int(is_repeated)), job)
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
+def _require_there(order: AsUserArrayArguments, ledger: RootLedger, array: int) -> None:
     """Refuse places outside of an array: a task held at such a place would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_index_ranges(order.indices)):
-        raise OwnerRefusal(f"{order.file}: array {array} has only {size} places")
+        raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} places")
 
 
-def _answers(order: ArrayOrder, person: str) -> "Answers":
-    site = ClusterSite(order, person)
+def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
+    site = CampaignOwnerConnection(order, person)
 
     def answer(words: list[str]) -> str:
         verb, name, *arguments = words

@@ -4,17 +4,20 @@ import json
 
 from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
-from gridbridge.errors import ParseError, SpeculativeCopyRefused
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task, parse_attempt_ranges
-from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_parameters
+from gridbridge.errors import ParseError, SpeculativeCopyRefusal
+from gridbridge.model.campaigns.attempt_numbers import (
+    is_prologue_or_epilogue_task,
+    parse_attempt_ranges,
+)
+from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
 from gridbridge.model.campaigns.host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
 from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.prologue_jobs import PrologueJobs
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.prologue_jobs import CampaignPrologueJobs
+from gridbridge.privileged.owner import AsUserRequestRefusal
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 Header = dict[str, object]
 
 
-class VerifiedTasks:
+class VerifiedArrayTasks:
     """The tasks of an order's arrays, from a verified campaign file.
 
     Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
@@ -38,28 +41,31 @@ class VerifiedTasks:
     """
 
     def __init__(
-        self, order: ArrayOrder, brought: VerifiedCampaignFiles, ledger: "RootLedger"
+        self, order: AsUserArrayArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger"
     ) -> None:
-        """Read the file; OwnerRefusal if invalid, SpeculativeCopyRefused for forbidden copies."""
+        """Read the file.
+
+        Raises AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for forbidden copies.
+        """
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))
             whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
-            self._steps = PrologueJobs(order, header["clusters"])
+            self._steps = CampaignPrologueJobs(order, header["clusters"])
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
                 index: self._steps.task(attempts)
                 for index, attempts in enumerate(self._asked)
-                if is_prologue_task(attempts[0][0])
+                if is_prologue_or_epilogue_task(attempts[0][0])
             }
         except (*ODD, ParseError) as error:
-            raise OwnerRefusal(f"{order.file}: {error!r}") from error
+            raise AsUserRequestRefusal(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"
-            raise SpeculativeCopyRefused(f"{order.file}: {why}")
+            raise SpeculativeCopyRefusal(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[ArrayScriptTask, ...]:
@@ -68,7 +74,7 @@ class VerifiedTasks:
             return script_tasks
         script_tasks = tuple(
             ArrayScriptTask(
-                n, k, split_parameters(self._lines[n].decode("utf-8", "surrogateescape"))
+                n, k, split_task_parameters(self._lines[n].decode("utf-8", "surrogateescape"))
             )
             for n, k in self._asked[index]
         )
@@ -127,14 +133,16 @@ class VerifiedTasks:
 def _lines(
     attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger"
 ) -> dict[int, bytes]:
-    """Return the parameters of tasks; OwnerRefusal if too long, KeyError if missing."""
-    numbers = [[task for task, _ in pairs if not is_prologue_task(task)] for pairs in attempts]
+    """Return the parameters of tasks; AsUserRequestRefusal if too long, KeyError if missing."""
+    numbers = [
+        [task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts
+    ]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
         sizes = [len(lines[task]) for task in array_tasks]
         if max(sizes, default=0) > MOST_OF_TASK or sum(sizes) > MOST_OF_ARRAY:
             most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
-            raise OwnerRefusal(f"{brought.file}: a task's parameters have at most {most}")
+            raise AsUserRequestRefusal(f"{brought.file}: a task's parameters have at most {most}")
     return lines
 
 
@@ -142,19 +150,19 @@ def _text(header: Header, key: str) -> str:
     try:
         return str(header[key])
     except KeyError as error:
-        raise OwnerRefusal(f"key {key} is missing") from error
+        raise AsUserRequestRefusal(f"key {key} is missing") from error
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     """Return the number of nodes and the slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
-        raise OwnerRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")
+        raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
 def _amount(header: Header, key: str, most: int) -> int:
     value = header.get(key)
     if not isinstance(value, int) or not 0 < value <= most:
-        raise OwnerRefusal(f"{key} = {value!r}; expected 1 to {most}")
+        raise AsUserRequestRefusal(f"{key} = {value!r}; expected 1 to {most}")
     return value

@@ -1,6 +1,6 @@
 """Calls a cluster about a campaign's arrays, as the campaign's owner."""
 
-from gridbridge.batch import load_array_adapter
+from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.attempt_numbers import (
@@ -10,24 +10,27 @@ from gridbridge.model.campaigns.attempt_numbers import (
 )
 from gridbridge.model.campaigns.campaign_names import released_array_name
 from gridbridge.model.request import JobSpec
-from gridbridge.privileged.arrays.array_order import DELETE, DELETE_WAITING, ArrayOrder
-from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, restrict_to_own_queues
-from gridbridge.privileged.owner import OwnerNotReady, RefusedByCluster
+from gridbridge.privileged.arrays.array_order import DELETE, DELETE_WAITING, AsUserArrayArguments
+from gridbridge.privileged.arrays.queue_choice import (
+    keep_array_off_transfer_queues,
+    request_slots_per_host,
+)
+from gridbridge.privileged.owner import JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
 
 UNTAKEN = {
-    SubmissionOutcome.LATER: OwnerNotReady,
-    SubmissionOutcome.BARRED: OwnerNotReady,
+    SubmissionOutcome.LATER: OwnerRequestNotYetPossible,
+    SubmissionOutcome.BARRED: OwnerRequestNotYetPossible,
     SubmissionOutcome.UNSURE: GridbridgeError,
 }
 
 
-class ClusterSite:
+class CampaignOwnerConnection:
     """A cluster as a campaign's owner reaches it, over one connection."""
 
-    def __init__(self, order: ArrayOrder, person: str) -> None:
+    def __init__(self, order: AsUserArrayArguments, person: str) -> None:
         self._order = order
         self._far, self._account = order.reached_by(person)
-        self._adapter = load_array_adapter(self._far)
+        self._adapter = load_campaign_array_adapter(self._far)
         if self._far.login:
             _keep_connection()
 
@@ -39,10 +42,10 @@ class ClusterSite:
         """Submit a campaign's array, held; return its job id."""
         placed = request_slots_per_host(spec, self._order.cluster)
         answer = self._adapter.submit_held_job(
-            self._far, restrict_to_own_queues(placed, self._order.cluster)
+            self._far, keep_array_off_transfer_queues(placed, self._order.cluster)
         )
         if answer.result != SubmissionOutcome.ACCEPTED:
-            raise UNTAKEN.get(answer.result, RefusedByCluster)(answer.reason)
+            raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
         return answer.remote_id
 
     def release(self, jobs: list[str]) -> None:
@@ -103,4 +106,4 @@ def _keep_connection() -> None:
         ssh_session,  # not needed for a local cluster
     )
 
-    ssh.set_ssh_carrier(ssh_session.SshSession())
+    ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())

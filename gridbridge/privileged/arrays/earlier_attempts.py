@@ -7,13 +7,13 @@ of that task is sent.
 
 import time
 
-from gridbridge.batch import load_array_adapter
+from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.owner import OwnerNotReady
-from gridbridge.privileged.setuid_worker import OwnerWorker
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.owner import OwnerRequestNotYetPossible
+from gridbridge.privileged.setuid_worker import CampaignOwnerWorker
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions
 BY_NAME = "+"  # mark behind a job id: jobs with the array's submission name count as well
 
 
-def require_attempts_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
-    """Raise OwnerNotReady while an earlier attempt of an array's task waits or runs."""
+def require_attempts_ended(order: AsUserArrayArguments, ledger: RootLedger, index: int) -> None:
+    """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
     for earlier in ledger.earlier(order.arrays[index].array, order.tasks[index]):
@@ -38,7 +38,7 @@ def require_attempts_ended(order: ArrayOrder, ledger: RootLedger, index: int) ->
 
 
 def _require_ended_at(
-    order: ArrayOrder, uid: int, earlier: "list[Earlier]", limit_s: float
+    order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float
 ) -> None:
     """Query a cluster about all its earlier attempts at once."""
     questions = [
@@ -46,25 +46,27 @@ def _require_ended_at(
         for number, _, job, is_repeated, _ in earlier
     ]
     try:
-        worker = OwnerWorker(uid, lambda person: _answers(order, person), limit_s)
+        worker = CampaignOwnerWorker(uid, lambda person: _answers(order, person), limit_s)
         living = _read(worker.ask(*questions))
-    except OwnerNotReady:
+    except OwnerRequestNotYetPossible:
         raise
     except (GridbridgeError, OSError, ValueError):
         return
     for number, cluster, _, _, indices in earlier:
         if any(_meet(indices, span) for span in living.get(str(number), ())):
-            raise OwnerNotReady(f"an earlier attempt of a task is at {cluster}, in array {number}")
+            raise OwnerRequestNotYetPossible(
+                f"an earlier attempt of a task is at {cluster}, in array {number}"
+            )
 
 
-def _answers(order: ArrayOrder, person: str) -> "Answers":
+def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     """Return a function that answers with the living places of arrays.
 
     An array without a known id is found by its submission name. So is an array that was submitted
     again after a lost answer: the known id may be another job's, to which a user gave that name.
     """
     far, account = order.reached_by(person)
-    adapter = load_array_adapter(far)
+    adapter = load_campaign_array_adapter(far)
 
     def job_ids(name: str, job: str) -> list[str]:
         job = job or adapter.find_held_job(far, name, account)
@@ -88,7 +90,7 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
         except CommandFailed:  # the cluster gave no answer
             raise
         except (GridbridgeError, ValueError) as error:
-            raise OwnerNotReady(f"{order.cluster}: {error}") from error
+            raise OwnerRequestNotYetPossible(f"{order.cluster}: {error}") from error
 
     return answer
 

@@ -3,7 +3,7 @@
 import json
 
 from gridbridge.model.places import CAMPAIGNS, TAKEN_REQUEST
-from gridbridge.privileged.owner import UNREADABLE, OwnerRefusal
+from gridbridge.privileged.owner import UNREADABLE, AsUserRequestRefusal
 from gridbridge.shell import files
 
 MAX_BYTES = 1 << 16
@@ -11,20 +11,23 @@ RESUBMIT = "resubmit"
 ROOT = 0
 
 
-def require_owner_request(token: str, campaign: int, uid: int) -> str:
+def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
     """Return the identity of an owner's request, which a rename does not change.
 
-    Raises OwnerRefusal unless the campaign's owner, or root, asks for new tries of its tasks.
+    Raises AsUserRequestRefusal unless the campaign's owner, or root, asks for new tries of its
+    tasks.
     """
     if not (token.isascii() and token.isalnum()):
-        raise OwnerRefusal(f"{token!r} is not the name of a request")
+        raise AsUserRequestRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
-        data, facts = files.read_safe_file(path, MAX_BYTES)
+        data, facts = files.read_file_only_owner_writes(path, MAX_BYTES)
         request = json.loads(data)
         is_asked = request["verb"] == RESUBMIT and campaign in request["of"]
     except UNREADABLE as error:
-        raise OwnerRefusal(f"{path}: {error!r}") from error
+        raise AsUserRequestRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
-        raise OwnerRefusal(f"{path}: expected the owner's resubmit request for campaign {campaign}")
+        raise AsUserRequestRefusal(
+            f"{path}: expected the owner's resubmit request for campaign {campaign}"
+        )
     return f"{facts.st_ino}.{facts.st_mtime_ns}"

@@ -2,8 +2,8 @@
 
 from gridbridge.batch.task_script import ArrayScriptTask
 from gridbridge.model.campaigns.attempt_numbers import parse_prologue_task
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.owner import AsUserRequestRefusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -13,20 +13,25 @@ RUN = "sh -c"  # runs the lines of a prologue or epilogue
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
-class PrologueJobs:
+class CampaignPrologueJobs:
     """The prologue and epilogue of a campaign at an order's cluster."""
 
-    def __init__(self, order: ArrayOrder, clusters: "dict[str, dict[str, object]]") -> None:
+    def __init__(
+        self, order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]"
+    ) -> None:
         self._order = order
         self._clusters = clusters
 
     def task(self, attempts: "Attempts") -> tuple[ArrayScriptTask, ...]:
-        """Return a prologue's or epilogue's task; OwnerRefusal if missing, or for copies."""
+        """Return a prologue's or epilogue's task.
+
+        Raises AsUserRequestRefusal if missing, or for copies.
+        """
         ((number, attempt),) = attempts
         step, cluster = parse_prologue_task(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:
-            raise OwnerRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
+            raise AsUserRequestRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
         task = ArrayScriptTask(number, attempt, (str(lines),))
         task.label = step
         return (task,)

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays.array_order import ArrayOrder, is_array_number
-from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
-from gridbridge.privileged.arrays.cluster_calls import ClusterSite
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments, is_array_number
+from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
+from gridbridge.privileged.arrays.cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
-from gridbridge.privileged.arrays.sent_array import SentArray
+from gridbridge.privileged.arrays.sent_array import ArraySendProgress
 from gridbridge.privileged.owner import OwnerAccountUnavailable
-from gridbridge.privileged.setuid_worker import OwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.setuid_worker import CampaignOwnerWorker, OwnerWorkerGone
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ BEGINS_S = 20.0  # time limit of submissions: the release must precede the servi
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def submit_arrays(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
+def submit_arrays(order: AsUserArrayArguments, ledger: RootLedger) -> "Iterator[str]":
     """Send an order's arrays; give a line for each begun array: status, id, reason.
 
     Arrays without a line were not submitted and may be sent again.
@@ -46,32 +46,34 @@ def submit_arrays(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
     return (sent_array.line() for sent_array in sent)
 
 
-def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
+def _read(order: AsUserArrayArguments, ledger: RootLedger) -> VerifiedArrayTasks:
     brought = VerifiedCampaignFiles(order.campaign)
     owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
-    return VerifiedTasks(order, brought, ledger)
+    return VerifiedArrayTasks(order, brought, ledger)
 
 
 class ArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
     def __init__(
-        self, order: ArrayOrder, ledger: RootLedger, content: VerifiedTasks | None
+        self, order: AsUserArrayArguments, ledger: RootLedger, content: VerifiedArrayTasks | None
     ) -> None:
         self._order = order
         self._ledger = ledger
         self._content = content
-        self._worker = OwnerWorker(ledger.uid, self._begin)
+        self._worker = CampaignOwnerWorker(ledger.uid, self._begin)
         self._began = time.monotonic()
 
-    def submitted(self) -> list[SentArray]:
+    def submitted(self) -> list[ArraySendProgress]:
         """Intend arrays, submit each array held, and note the ids; return the begun arrays.
 
         All intents are on disk before the first submission, and all ids before the release.
         """
-        sent_arrays = [SentArray(array, index) for index, array in enumerate(self._order.arrays)]
-        intended: list[SentArray] = []
+        sent_arrays = [
+            ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)
+        ]
+        intended: list[ArraySendProgress] = []
         with self._noted_together(intended):
             intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
         begun = list(self._act_on(intended, self._submit, BEGINS_S))
@@ -80,8 +82,11 @@ class ArraySender:
         return begun
 
     def _act_on(
-        self, arrays: list[SentArray], act: "Callable[[SentArray], None]", limit_s: float
-    ) -> "Iterator[SentArray]":
+        self,
+        arrays: list[ArraySendProgress],
+        act: "Callable[[ArraySendProgress], None]",
+        limit_s: float,
+    ) -> "Iterator[ArraySendProgress]":
         """Act on arrays until the time is over or a failure ends the call; yield each array."""
         for sent in arrays:
             try:
@@ -91,13 +96,13 @@ class ArraySender:
                 sent.error = error
             yield sent
             is_last = isinstance(
-                sent.error, OwnerWorkerGone | AlreadySubmitted | OwnerAccountUnavailable
+                sent.error, OwnerWorkerGone | ArrayTasksAlreadyInLedger | OwnerAccountUnavailable
             )
             if is_last or time.monotonic() > self._began + limit_s:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[SentArray]) -> "Iterator[None]":
+    def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
         """Write the block's ledger notes at once; a failed write fails every array."""
         try:
             with self._ledger.batch():
@@ -106,7 +111,7 @@ class ArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _intend(self, sent: SentArray) -> None:
+    def _intend(self, sent: ArraySendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
@@ -117,7 +122,7 @@ class ArraySender:
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
-    def _submit(self, sent: SentArray) -> None:
+    def _submit(self, sent: ArraySendProgress) -> None:
         """Submit an array held, or adopt the job of an earlier call."""
         if sent.job:
             return
@@ -126,7 +131,7 @@ class ArraySender:
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 
-    def _note(self, begun: list[SentArray], unbegun: list[SentArray]) -> None:
+    def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
         """Note new ids, and withdraw the intents of arrays whose submission did not begin."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
@@ -135,7 +140,7 @@ class ArraySender:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw(sent.array.array)
 
-    def release(self, sent: list[SentArray]) -> None:
+    def release(self, sent: list[ArraySendProgress]) -> None:
         """Release the submitted arrays, with a single call for all new arrays."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
@@ -147,7 +152,7 @@ class ArraySender:
                 [sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated)
             )
 
-    def _do(self, sent: list[SentArray], *words: str) -> None:
+    def _do(self, sent: list[ArraySendProgress], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:
@@ -156,7 +161,7 @@ class ArraySender:
 
     def _begin(self, person: str) -> "Answers":
         """Return the function that answers root's requests as the owner."""
-        site = ClusterSite(self._order, person)
+        site = CampaignOwnerConnection(self._order, person)
 
         def answer(words: list[str]) -> str:
             verb, *arguments = words
@@ -170,7 +175,9 @@ class ArraySender:
 
         return answer
 
-    def _submit_at(self, site: ClusterSite, index: int, person: str, is_new: bool) -> str:
+    def _submit_at(
+        self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool
+    ) -> str:
         """Adopt the array that an earlier call submitted, else submit it."""
         array = self._order.arrays[index]
         if not is_new and (job := site.find(str(array))):

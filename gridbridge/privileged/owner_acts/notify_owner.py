@@ -14,7 +14,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
 from gridbridge.privileged import owner
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.shell import files
 from gridbridge.shell.runner import run_discarding_output
 
@@ -27,32 +27,32 @@ NOTHING = "-"  # stands for a missing cluster
 def run_notification_program(arguments: list[str]) -> NoReturn:
     """Check the user's request and the words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
-        raise OwnerRefusal(
+        raise AsUserRequestRefusal(
             "usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS..."
         )
     name, *words = arguments
     lines = "".join(f"{_line(word)}\n" for word in words)
     config = owner.read_root_configuration(CONFIG)
-    path, uid = read_owner_notification(name)
+    path, uid = read_notification_request_file(name)
     owner.require_ordinary_account(config, name, uid)
-    owner.fork_limited_child()
+    owner.continue_in_time_limited_child()
     owner.switch_to_user(uid)
     _run(path, uid, lines.encode("ascii"))
 
 
-def read_owner_notification(name: str) -> tuple[str, int]:
+def read_notification_request_file(name: str) -> tuple[str, int]:
     """Return the program of a user's notification request, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise OwnerRefusal(f"{name!r} is not the name of a notification request")
+        raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")
     try:
-        data, facts = files.read_safe_file(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        data, facts = files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
     except owner.UNREADABLE as error:
-        raise OwnerRefusal(f"{name}: {error!r}") from error
+        raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
-        raise OwnerRefusal(f"{name}: not a request for notification by a program")
+        raise AsUserRequestRefusal(f"{name}: not a request for notification by a program")
     return path, facts.st_uid
 
 
@@ -66,15 +66,15 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
         environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
-        owner.exit_with_reason(error)
+        owner.print_error_and_exit(error)
     os._exit(0)
 
 
 def _line(word: str) -> str:
-    """Return a WORD as a line for the program; OwnerRefusal for any other text."""
+    """Return a WORD as a line for the program; AsUserRequestRefusal for any other text."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
-        raise OwnerRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
+        raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
     return " ".join(part or NOTHING for part in parts)
 
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET
 from gridbridge.privileged import owner
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.shell import files
 
 MAX_BYTES = 1024
@@ -33,18 +33,18 @@ def perform_replica_act(arguments: list[str]) -> NoReturn:
     shown = " ".join(["STORAGE"] * least + ["[STORAGE]"] * (most - least))
     files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
-        raise OwnerRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
+        raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
     config = owner.read_root_configuration(CONFIG)
     areas = config.get("storage", {})
     for name in names:
         if name not in areas:
-            raise OwnerRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
+            raise AsUserRequestRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
     let = [read_delegated_dataset(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
-        raise OwnerRefusal("the files have several owners; expected one")
+        raise AsUserRequestRefusal("the files have several owners; expected one")
     uid = let[0][1]
     owner.require_ordinary_account(config, files_[0], uid)
-    owner.fork_limited_child(owner.LIMIT_S if verb == "look" else LONG_S)
+    owner.continue_in_time_limited_child(owner.LIMIT_S if verb == "look" else LONG_S)
     _run(owner.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
 
 
@@ -57,22 +57,24 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
     words = (unique, token or "0")
     is_ours = letter == "u" and unique != file and number.isdigit() and number.isascii()
     if not (is_ours and all(word.isascii() and word.isalnum() for word in words)):
-        raise OwnerRefusal(f"{name[:80]!r} is not the name of a dataset's file")
+        raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
-        data, facts = files.read_safe_file(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
+        data, facts = files.read_file_only_owner_writes(
+            f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number)
+        )
         dataset = json.loads(data)["dataset"]
     except owner.UNREADABLE as error:
-        raise OwnerRefusal(f"{name}: {error!r}") from error
+        raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
-        raise OwnerRefusal(f"{name}: the dataset has an invalid name")
+        raise AsUserRequestRefusal(f"{name}: the dataset has an invalid name")
     return dataset, facts.st_uid
 
 
 def _require_own(folder: str, uid: int) -> None:
     """Refuse another user's folder: that user could have moved the file into the folder."""
     if os.lstat(folder).st_uid != uid:
-        raise OwnerRefusal(f"{folder}: not owned by uid {uid}")
+        raise AsUserRequestRefusal(f"{folder}: not owned by uid {uid}")
 
 
 def _is_dataset(name: object) -> bool:

@@ -12,13 +12,13 @@ from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.route import Away, SshLogin
 from gridbridge.model.settings import RemoteAccountNames
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
 from gridbridge.state import snapshot_codec
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQuery, LastClusterQueryRows
+from gridbridge.state.database.snapshots import LastClusterQueryResult, LastClusterQueryRows
 
 ROUND_S = 2.0  # the next round shares a result
 
@@ -33,9 +33,9 @@ class ClusterQueryResult:
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: ClusterVocabulary | None = None  # None in most queries
+    vocabulary: NamesOfferedByCluster | None = None  # None in most queries
     trouble: str = ""
-    shared: LastClusterQuery | None = None  # set if other programs need the result
+    shared: LastClusterQueryResult | None = None  # set if other programs need the result
 
 
 class ClusterQueryLimits(Protocol):
@@ -62,8 +62,8 @@ class ClusterQueryLimits(Protocol):
         ...
 
 
-def _none(_cluster: str) -> SentJob:
-    return SentJob()
+def _none(_cluster: str) -> CampaignJobsAtCluster:
+    return CampaignJobsAtCluster()
 
 
 def query_interval_within_share(usual_s: float, pace: ClusterQueryLimits) -> float:
@@ -119,7 +119,7 @@ class ClusterObserver:
     def ask_if_due(
         self,
         job_ids: Callable[[], frozenset[int]],
-        sent: Callable[[str], SentJob] = _none,
+        sent: Callable[[str], CampaignJobsAtCluster] = _none,
     ) -> None:
         """Start a query if it is due and none is running.
 
@@ -171,7 +171,7 @@ class ClusterObserver:
         """Stop querying; a running query finishes by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, job_ids: frozenset[int], sent: SentJob) -> ClusterQueryResult:
+    def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
         """Query status and names at once; campaign jobs are only in the shared copy."""
         answer = self._answered(job_ids, sent)
         snapshot = answer.snapshot
@@ -185,7 +185,7 @@ class ClusterObserver:
             answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids)
         )
 
-    def _answered(self, job_ids: frozenset[int], sent: SentJob) -> ClusterQueryResult:
+    def _answered(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
         try:
             snapshot, took_s = status_adapter(self._where).query_cluster_snapshot(
                 self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
@@ -204,7 +204,7 @@ class ClusterObserver:
             vocabulary=self._vocabulary(),
         )
 
-    def _vocabulary(self) -> ClusterVocabulary | None:
+    def _vocabulary(self) -> NamesOfferedByCluster | None:
         """Query the offered names when due; after a failure the last names stay valid."""
         if self._clock.steady_s() < self._words_due:
             return None
@@ -224,7 +224,7 @@ class ClusterObserver:
         jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
         return replace(snapshot, jobs=jobs, copies=self._called(snapshot.copies))
 
-    def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
+    def _called(self, rows: tuple[JobListRow, ...]) -> tuple[JobListRow, ...]:
         person_of = self._users.person_of
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
 
@@ -247,7 +247,7 @@ class ClusterSnapshotSharing:
         self._clock = clock
         self._is_dry = is_dry
 
-    def put(self, cluster: str, answer: LastClusterQuery) -> None:
+    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Share a snapshot or the error of a query."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
@@ -274,15 +274,15 @@ class ClusterSnapshotSharing:
 
 def query_result_to_share(
     snapshot: ClusterSnapshot | None,
-    sent: SentJob,
+    sent: CampaignJobsAtCluster,
     location: str,
     now: datetime,
     *,
     every_s: float = 0.0,
     trouble: str = "",
-) -> LastClusterQuery:
+) -> LastClusterQueryResult:
     """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
-    return LastClusterQuery(
+    return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
         every_s=every_s,
@@ -309,7 +309,7 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
         yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
-def _read(cluster: str, last: LastClusterQuery) -> ClusterSnapshot | None:
+def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
     try:
         return snapshot_codec.decode_snapshot(last.content, cluster, last.asked_at)
     except Exception as error:  # any content is possible: the cluster is queried

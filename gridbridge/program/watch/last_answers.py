@@ -9,7 +9,7 @@ from datetime import timedelta
 from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import encode_local_queues
+from gridbridge.model.vocabulary import encode_local_only_queues
 from gridbridge.program.watch.cluster_observer import (
     ClusterObserver,
     ClusterQueryResult,
@@ -100,7 +100,7 @@ def publish_local_only_queues(
     Poller and runner both call this whenever they get a snapshot.
     """
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
-    now = encode_local_queues(queues) if queues else None
+    now = encode_local_only_queues(queues) if queues else None
     if published_values.read_local_only_queues(snapshot.cluster, folder) == now:
         return
     path = published_values.local_only_queues_path(snapshot.cluster, folder)

@@ -13,7 +13,7 @@ from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.ids import job_ids_in_push
-from gridbridge.shell.child_program import ChildProgram
+from gridbridge.shell.child_program import ChildEndingWithParent
 from gridbridge.shell.retry import repeat_until_stopped
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
@@ -56,7 +56,7 @@ class QeventJobEndReceiver:
         self._rate = PushedEndRateLimit(limit_per_s, clock)
         self._folder = folder
         self._clock = clock
-        self._child: ChildProgram | None = None
+        self._child: ChildEndingWithParent | None = None
         self._started_at = -AGAIN_S
         self._fifo = _open_fifo(folder)
 
@@ -79,7 +79,7 @@ class QeventJobEndReceiver:
             return
         if self._clock() - self._started_at >= AGAIN_S:
             self._started_at = self._clock()
-            self._child = ChildProgram(self._argv, self._environment, self._folder)
+            self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
 
 
 def _open_fifo(folder: str) -> int:

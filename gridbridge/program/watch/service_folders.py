@@ -4,8 +4,8 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
-from gridbridge.batch import load_home_adapter
-from gridbridge.batch.clusters import reach_home_cluster
+from gridbridge.batch import load_home_job_control
+from gridbridge.batch.clusters import configured_home_address
 from gridbridge.decisions.site.disk_space import first_disk_space_problem
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.policy import Policy
@@ -43,7 +43,7 @@ class DiskSpaceWatch:
         return self._lacks
 
     def _look(self) -> None:
-        rooms = {folder: host.measure_room_by_writing(folder) for folder in self._folders}
+        rooms = {folder: host.free_space_by_test_write(folder) for folder in self._folders}
         shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
             free_space_of_tmpdirs(self._tmpdirs())
         )
@@ -55,16 +55,16 @@ class DiskSpaceWatch:
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
     """Return the free space of the campaigns' folder if it is a separate filesystem."""
-    return {folder: host.measure_folder_room(folder)} if os.path.ismount(folder) else {}
+    return {folder: host.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 
 def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
     """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
-    rooms = {folder: host.measure_folder_room(folder) for folder in tmpdirs}
+    rooms = {folder: host.free_bytes_and_files_of_folder(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}
 
 
-class TmpdirFolderQuery:
+class StarterTmpdirQuery:
     """Queries the home cluster for TMPDIR folders in the background."""
 
     def __init__(
@@ -91,11 +91,11 @@ class TmpdirFolderQuery:
 
     def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
         at, host_name = (
-            reach_home_cluster(self._policy, self._policy.site.cluster),
+            configured_home_address(self._policy, self._policy.site.cluster),
             host.this_host_name(),
         )
         folders = (
-            load_home_adapter(at).query_queue_limit(at, queue, TMPDIR, host_name)
+            load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name)
             for queue in queues
         )
         return frozenset(folder for folder in folders if folder.startswith("/"))

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.command_group import CommandGroup
+from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
     from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
-    from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+    from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 RECORDS = click.option(
     "--records",
@@ -23,7 +23,7 @@ RECORDS = click.option(
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=FullSentenceCommandGroup)
 def data() -> None:
     """Keep replicas of one's own files in the storage areas of several clusters.
 
@@ -72,7 +72,7 @@ def add(
     if not records:
         from gridbridge.rebalance.replicas import dataset_delegation
 
-        dataset_delegation.require_room_for_delegations((name,))
+        dataset_delegation.refuse_too_many_delegations((name,))
     result = datasets.add(
         *specification,
         may_move=not is_fixed,
@@ -202,7 +202,7 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
     from gridbridge.program import users_configuration
     from gridbridge.rebalance.replicas import owner_wiring
 
-    policy, _ = users_configuration.load_policy_for_users(config)
+    policy, _ = users_configuration.load_users_configuration(config)
     return owner_wiring.open_owner_datasets(policy, records, output.show_progress)
 
 
@@ -217,7 +217,7 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     why = (
         "its record is not in the usual folder"
         if records
-        else dataset_delegation.delegate_dataset(name)
+        else dataset_delegation.delegate_own_dataset(name)
     )
     if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
@@ -234,7 +234,7 @@ def _take_back(name: str, records: str) -> None:
         dataset_delegation.revoke_delegation(name)
 
 
-def _outcome(result: "DatasetOutcome") -> int:
+def _outcome(result: "DatasetCommandOutcome") -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
     return dataset_tables.print_dataset_outcome(result)

@@ -7,20 +7,20 @@ from gridbridge.cli import output
 from gridbridge.cli.options import format_local_time
 from gridbridge.model.rebalance.datasets import (
     Dataset,
+    OwnerRecordedReplicaAct,
     RefusedReplicaArea,
     Replica,
-    ReplicaOutcome,
     format_bytes,
     printable_file_name,
 )
 from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 DONE, NOT_ALL = 0, 1
 
 
-def print_dataset_outcome(result: DatasetOutcome) -> int:
+def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
     """Print a dataset and its refused areas; return the exit status."""
     output.show_progress("")
     output.print_line(describe_dataset(result.dataset))
@@ -29,9 +29,9 @@ def print_dataset_outcome(result: DatasetOutcome) -> int:
     return DONE if result.is_done else NOT_ALL
 
 
-def print_drain_result(result: DatasetOutcome | RefusedReplicaArea) -> int:
+def print_drain_result(result: DatasetCommandOutcome | RefusedReplicaArea) -> int:
     """Print the result of draining a dataset from an area; return the exit status."""
-    if isinstance(result, DatasetOutcome):
+    if isinstance(result, DatasetCommandOutcome):
         return print_dataset_outcome(result)
     output.print_line(f"not {result.what}: {result.reason}")
     return NOT_ALL
@@ -45,7 +45,7 @@ def describe_dataset(dataset: Dataset) -> str:
     return f"{dataset.name}: {size}, {whole}"
 
 
-def print_drop_result(result: DatasetOutcome, storage: str) -> int:
+def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
@@ -78,7 +78,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     return DONE
 
 
-def print_replicas(result: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
+def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: bool) -> int:
     """Print a dataset's table of replicas; return the exit status."""
     if is_json:
         output.print_json(dataset_json(result.dataset))
@@ -119,7 +119,7 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     return DONE
 
 
-def _deed(outcome: ReplicaOutcome) -> str:
+def _deed(outcome: OwnerRecordedReplicaAct) -> str:
     if not outcome.target:
         return f"removed it from {outcome.source}"
     return f"carried it to {outcome.target}" + (
@@ -127,7 +127,7 @@ def _deed(outcome: ReplicaOutcome) -> str:
     )
 
 
-def _outcome_row(outcome: ReplicaOutcome) -> dict[str, object]:
+def _outcome_row(outcome: OwnerRecordedReplicaAct) -> dict[str, object]:
     return {
         "at": outcome.at.isoformat(),
         "to": outcome.target or None,

@@ -6,14 +6,14 @@ from dataclasses import replace
 import click
 
 from gridbridge.cli import output, plot_files
-from gridbridge.cli.command_group import CommandGroup
+from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
-from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.moves import RebalanceMovePlan, RecheckedMoves, RejectedMove
 from gridbridge.program import log_file
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
-    RebalanceRequest,
+    RebalanceScope,
+    RebalanceTarget,
     describe_move,
 )
 
@@ -31,7 +31,7 @@ PLOT = click.option(
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=FullSentenceCommandGroup)
 def rebalance() -> None:
     """Say which waiting tasks and staged data should be on other hosts, and move them.
 
@@ -51,7 +51,7 @@ def rebalance() -> None:
 @click.argument(
     "what",
     required=False,
-    type=click.Choice([request.value for request in RebalanceRequest if request]),
+    type=click.Choice([request.value for request in RebalanceScope if request]),
 )
 @click.argument("name", required=False, metavar="[NAME]")
 @FROM
@@ -85,7 +85,7 @@ def plan(
     """
     if what and not name:
         raise click.UsageError(f"{what}: several; expected its name")
-    question = RebalanceQuestion(what=RebalanceRequest(what or ""), name=name or "")
+    question = RebalanceTarget(what=RebalanceScope(what or ""), name=name or "")
     planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second
@@ -94,13 +94,13 @@ def plan(
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, question: RebalanceQuestion) -> RebalancePlan:
+def _of_file(source: str, question: RebalanceTarget) -> RebalancePlan:
     from gridbridge.rebalance.mover import offline_plan
 
     return offline_plan.plan_from_snapshot_file(source, question.what, question.name)
 
 
-def _of_site(path: str, question: RebalanceQuestion) -> RebalancePlan:
+def _of_site(path: str, question: RebalanceTarget) -> RebalancePlan:
     from gridbridge.rebalance.mover.service_account import load_policy_and_open_sessions
 
     policy = load_policy_and_open_sessions(path)
@@ -109,7 +109,7 @@ def _of_site(path: str, question: RebalanceQuestion) -> RebalancePlan:
     return mover_wiring.plan_rebalance_round(question, policy)
 
 
-def _acting(word: str, question: RebalanceQuestion, help_text: str) -> None:
+def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
     """Define a subcommand that plans moves, and applies them with --apply."""
 
     @rebalance.command(word, help=help_text.format(ends=ENDS))
@@ -129,7 +129,7 @@ def _acting(word: str, question: RebalanceQuestion, help_text: str) -> None:
 
 _acting(
     "auto",
-    RebalanceQuestion(),
+    RebalanceTarget(),
     """Do one round: what failed first, then the lightest and the heaviest host, then a job.
 
     Without --apply it says what it would do. A line of cron has it go on by itself. {ends}
@@ -142,7 +142,7 @@ _acting(
 )
 _acting(
     "data",
-    RebalanceQuestion(is_of_data=True),
+    RebalanceTarget(is_of_data=True),
     """Do one round about datasets: what failed first, then what they lack, then uneven disks.
 
     With --apply the copies are waited for, and then replicas that nobody has read for long are
@@ -156,7 +156,7 @@ _acting(
 )
 _acting(
     "host",
-    RebalanceQuestion(what=RebalanceRequest.HOST),
+    RebalanceTarget(what=RebalanceScope.HOST),
     """Even a host out: give it its share of each job, and no more.
 
     Without --apply it says what it would do. {ends}
@@ -168,7 +168,7 @@ _acting(
 )
 _acting(
     "job",
-    RebalanceQuestion(what=RebalanceRequest.JOB),
+    RebalanceTarget(what=RebalanceScope.JOB),
     """Spread the waiting tasks of a job evenly.
 
     A campaign is called by its number, and job 12 of alpha whose tasks transfer queues have sent
@@ -182,7 +182,7 @@ _acting(
 )
 _acting(
     "fail",
-    RebalanceQuestion(what=RebalanceRequest.FAIL),
+    RebalanceTarget(what=RebalanceScope.FAIL),
     """Take what waits from a host that is drained, or is to be given up.
 
     Without --apply it says what it would do. {ends}
@@ -211,7 +211,7 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
     """
     from gridbridge.rebalance.mover import mover_wiring
 
-    mover_wiring.pause_rebalancing(path, is_quiesced=not is_off)
+    mover_wiring.pause_or_resume_rebalancing(path, is_quiesced=not is_off)
     if is_json:
         output.print_json({"quiesced": not is_off})
     else:
@@ -248,7 +248,7 @@ def _say(text: str) -> None:
     output.print_line(log_file.prefix_lines_with_time(text, sys.stdout))
 
 
-def move_plan_json(advice: MovePlan) -> dict[str, object]:
+def move_plan_json(advice: RebalanceMovePlan) -> dict[str, object]:
     """Return a plan of moves in its JSON form."""
     return {
         "moves": [

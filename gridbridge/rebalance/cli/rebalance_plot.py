@@ -8,18 +8,21 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
-from gridbridge.model.rebalance.moves import HostLoad
+from gridbridge.model.rebalance.moves import HostLoadBeforeAfter
 from gridbridge.model.status_report import with_noun
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
 MOST_NAMED = 40  # hosts, up to which each has its name below
 BEFORE, AFTER = "#999999", "#0072B2"
-Value = Callable[[HostLoad], float]
+Value = Callable[[HostLoadBeforeAfter], float]
 
 
-def draw_host_loads(hosts: Sequence[HostLoad], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after into a file; OutputError when that fails."""
+def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
+    """Draw the hosts' loads before and after into a file.
+
+    Raises StandardOutputUnwritable when that fails.
+    """
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
@@ -33,7 +36,9 @@ def draw_host_loads(hosts: Sequence[HostLoad], title: str, path: str) -> None:
     plot_files.save_plot(figure, path, DOTS)
 
 
-def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, after: Value) -> None:
+def _panel(
+    axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value
+) -> None:
     """Draw two bars for each host, or two lines for many hosts."""
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]
@@ -47,7 +52,7 @@ def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, aft
     axes.grid(axis="y", alpha=0.3)
 
 
-def _name(axes: Axes, hosts: Sequence[HostLoad]) -> None:
+def _name(axes: Axes, hosts: Sequence[HostLoadBeforeAfter]) -> None:
     if len(hosts) > MOST_NAMED:
         axes.set_xlabel(f"{with_noun(len(hosts), 'host')}, by kind and name")
         return

@@ -4,13 +4,13 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.model.rebalance.datasets import CarriedReplica
+from gridbridge.model.rebalance.datasets import ReplicaActRecord
 from gridbridge.model.rebalance.placement_snapshot import NEVER
 
-Waiting = deque[list[CarriedReplica]]
+Waiting = deque[list[ReplicaActRecord]]
 
 
-class FairOwnerQueue:
+class FairReplicaActQueue:
     """A queue of pending replica acts that takes owners by turns.
 
     It limits how many copies of one owner go into an area at once; copies into other areas may
@@ -19,10 +19,10 @@ class FairOwnerQueue:
 
     def __init__(
         self,
-        groups: Iterable[list[CarriedReplica]],
-        before: Iterable[CarriedReplica],
+        groups: Iterable[list[ReplicaActRecord]],
+        before: Iterable[ReplicaActRecord],
         *,
-        earlier: Iterable[list[CarriedReplica]] = (),
+        earlier: Iterable[list[ReplicaActRecord]] = (),
         most: int,
         into: Mapping[str, int],
     ) -> None:
@@ -45,7 +45,7 @@ class FairOwnerQueue:
         """Say whether a group waits."""
         return bool(self._waiting)
 
-    def next(self) -> list[CarriedReplica] | None:
+    def next(self) -> list[ReplicaActRecord] | None:
         """Start the next group, of the owner with the fewest running and started groups.
 
         Returns None while the limits hold back all waiting groups.
@@ -63,22 +63,22 @@ class FairOwnerQueue:
             return group
         return None
 
-    def end(self, group: list[CarriedReplica]) -> None:
+    def end(self, group: list[ReplicaActRecord]) -> None:
         """Note that a group has ended."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
-    def left(self) -> list[list[CarriedReplica]]:
+    def left(self) -> list[list[ReplicaActRecord]]:
         """Remove and return all waiting groups."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
 
-    def _begin(self, group: list[CarriedReplica]) -> None:
+    def _begin(self, group: list[ReplicaActRecord]) -> None:
         self._going[_owner(group)] += 1
         self._come.update(_comes(group))
 
-    def _may_begin(self, group: list[CarriedReplica]) -> bool:
+    def _may_begin(self, group: list[ReplicaActRecord]) -> bool:
         is_free = self._going[_owner(group)] < self._most
         return is_free and all(
             self._come[key] < self._into.get(key[1], self._most) for key in _comes(group)
@@ -88,24 +88,24 @@ class FairOwnerQueue:
         return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
 
-def _comes(group: list[CarriedReplica]) -> set[tuple[str, str]]:
+def _comes(group: list[ReplicaActRecord]) -> set[tuple[str, str]]:
     """Return the owner and target area of each copy in a group."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
-def _owner(group: list[CarriedReplica]) -> str:
-    return owner_of_carried_replica(group[0])
+def _owner(group: list[ReplicaActRecord]) -> str:
+    return owner_of_replica_act(group[0])
 
 
-def owner_of_carried_replica(carried: CarriedReplica) -> str:
+def owner_of_replica_act(carried: ReplicaActRecord) -> str:
     """Return the owner of a replica's dataset."""
     return carried.dataset.partition("/")[0]
 
 
-def _last(before: Iterable[CarriedReplica]) -> Mapping[str, datetime]:
+def _last(before: Iterable[ReplicaActRecord]) -> Mapping[str, datetime]:
     """Return when each owner's last act began."""
     latest: dict[str, datetime] = {}
     for carried in before:
-        owner = owner_of_carried_replica(carried)
+        owner = owner_of_replica_act(carried)
         latest[owner] = max(carried.began_at, latest.get(owner, carried.began_at))
     return latest

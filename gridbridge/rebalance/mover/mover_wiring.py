@@ -9,17 +9,17 @@ from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import RecheckedMoves
-from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
-    RebalanceRequest,
+    RebalanceScope,
+    RebalanceTarget,
 )
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler, merge_rebalance_plans
-from gridbridge.rebalance.replicas.replica_verification import ReplicaScrub
+from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
@@ -29,7 +29,7 @@ NAME, LOCKED = "gridbridge rebalance", 1
 
 
 def run_rebalance_round(
-    question: RebalanceQuestion, path: str, *, is_acting: bool
+    question: RebalanceTarget, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
 
@@ -42,9 +42,9 @@ def run_rebalance_round(
     if not is_acting:
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)
     lock, kind = (
-        (REPLICAS_LOCK, RebalanceRound.DATASETS)
+        (REPLICAS_LOCK, RebalanceRoundKind.DATASETS)
         if is_of_data
-        else (REBALANCE_LOCK, RebalanceRound.TASKS)
+        else (REBALANCE_LOCK, RebalanceRoundKind.TASKS)
     )
     with ExitStack() as going, ExitStack() as alone:
         alone.enter_context(cycle.hold_program_lock(lock, NAME, LOCKED))
@@ -56,7 +56,7 @@ def run_rebalance_round(
     return outcome
 
 
-def plan_rebalance_round(question: RebalanceQuestion, policy: Policy) -> RebalancePlan:
+def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlan:
     """Plan a rebalancing without acting: of everything, or of the named host or job."""
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
@@ -69,10 +69,10 @@ def plan_rebalance_round(question: RebalanceQuestion, policy: Policy) -> Rebalan
     return merge_rebalance_plans(tasks.result()[0], replicas.result()[0])
 
 
-def pause_rebalancing(path: str, *, is_quiesced: bool) -> None:
+def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     """Pause all moves of tasks and replicas, or resume them."""
     clock = Clock()
-    rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceQuestion())
+    rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceTarget())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
     published_json.publish_rebalance_pause(clock.now() if is_quiesced else None)
@@ -91,7 +91,7 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
 
 def _run(
     policy: Policy,
-    question: RebalanceQuestion,
+    question: RebalanceTarget,
     *,
     is_of_data: bool,
     is_acting: bool,
@@ -114,21 +114,21 @@ def _read(policy: Policy) -> None:
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
-                _shown(RebalanceRound.READING),
+                _shown(RebalanceRoundKind.READING),
                 closing(StateFile.open(policy.site.state)) as database,
             ):
-                ReplicaScrub(policy.rebalance, database, Clock()).read()
+                OverdueReplicaVerifier(policy.rebalance, database, Clock()).read()
 
 
 @contextmanager
-def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
+def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
     """Publish the begin and end of a round; a failure to publish is ignored.
 
     A failed round has no published end, unless a user requested it and sees the failure.
     """
     clock = Clock()
     with suppress(StateError):
-        published_json.publish_round_begin(kind, clock.now())
+        published_json.publish_rebalance_round_begin(kind, clock.now())
     try:
         yield
     except BaseException:
@@ -138,21 +138,21 @@ def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
     _end(kind, clock)
 
 
-def _end(kind: RebalanceRound, clock: Clock) -> None:
+def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
     with suppress(StateError):
-        published_json.publish_round_end(kind, clock.now())
+        published_json.publish_rebalance_round_end(kind, clock.now())
 
 
 def _untold(_: str) -> None:
     """Say nothing: what was decided is shown by who asked."""
 
 
-def _is_of_data(question: RebalanceQuestion, policy: Policy) -> bool:
+def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
     """Say whether a question names a storage area or a dataset OWNER/NAME.
 
     Raises ConfigError for a name that is neither a cluster nor an area.
     """
-    if question.what in (RebalanceRequest.HOST, RebalanceRequest.FAIL):
+    if question.what in (RebalanceScope.HOST, RebalanceScope.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
         if question.name not in names:
             hint = f"there are {', '.join(names)}"

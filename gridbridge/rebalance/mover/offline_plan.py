@@ -9,8 +9,8 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
-    RebalanceRequest,
+    RebalanceScope,
+    RebalanceTarget,
     decide_rebalance_plan,
 )
 from gridbridge.rebalance.store import snapshot_file
@@ -64,15 +64,15 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and it
 
 
 def plan_from_snapshot_file(
-    path: str, request: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
+    path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
 ) -> RebalancePlan:
     """Plan the moves of a snapshot file: a round, or the moves of one host or job.
 
     Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
     """
-    snapshot, policy = snapshot_file.read_placement_file(path)
+    snapshot, policy = snapshot_file.read_placement_snapshot_file(path)
     return decide_rebalance_plan(
-        path, snapshot, _rules(path, policy), RebalanceQuestion(what=request, name=name)
+        path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name)
     )
 
 

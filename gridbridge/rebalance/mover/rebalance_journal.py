@@ -8,12 +8,12 @@ from typing import Any
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import InputsNotJournalled, JournalEntry, make_journal_entry
+from gridbridge.program.journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
-    RebalanceRequest,
-    decide_moves,
+    RebalanceScope,
+    RebalanceTarget,
+    decide_rebalance_moves,
     describe_move_plan,
 )
 
@@ -22,8 +22,8 @@ MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
 
 
 def rebalance_journal_entry(
-    planned: RebalancePlan, question: RebalanceQuestion, now: datetime
-) -> JournalEntry | None:
+    planned: RebalancePlan, question: RebalanceTarget, now: datetime
+) -> DecisionJournalEntry | None:
     """Return the journal entry of a plan with its inputs; None for a plan without moves."""
     if not planned.advice.moves:
         return None
@@ -40,9 +40,9 @@ def rebalance_journal_entry(
     )
 
 
-def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> PlacementSnapshot:
+def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
     """Return the recorded part of the snapshot: for a question about a job, its own tasks."""
-    if question.what is not RebalanceRequest.JOB:
+    if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(
         snapshot,
@@ -51,7 +51,7 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> Plac
     )
 
 
-def replay_rebalancing(situation: Mapping[str, Any]) -> list[str]:
+def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
     """Recompute a recorded decision; InputsNotJournalled if its inputs were too large to record."""
     if situation["snapshot"] is None:
         raise InputsNotJournalled(
@@ -63,6 +63,8 @@ def replay_rebalancing(situation: Mapping[str, Any]) -> list[str]:
     )
     return [
         *describe_move_plan(
-            decide_moves(snapshot, rules, decode_model_value(situation["asked"], RebalanceQuestion))
+            decide_rebalance_moves(
+                snapshot, rules, decode_model_value(situation["asked"], RebalanceTarget)
+            )
         )
     ]

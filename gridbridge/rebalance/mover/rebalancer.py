@@ -9,9 +9,12 @@ task of a transfer queue is recalled by the poller.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_tasks
-from gridbridge.decisions.rebalance.waiting_tasks import drop_all_moves, recheck_moves
+from gridbridge.decisions.rebalance.waiting_tasks import (
+    drop_all_planned_moves,
+    recheck_waiting_task_moves,
+)
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import PlacementMove, RecheckedMoves
@@ -21,13 +24,13 @@ from gridbridge.model.rebalance.observed_tasks import (
     TransferredTask,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.transfer.transfer_row import TaskMoveState
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.model.transfer.transfer_row import WaitingTaskMove
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
-    RebalanceRequest,
+    RebalanceScope,
+    RebalanceTarget,
     decide_rebalance_plan,
     why_rebalance_later,
 )
@@ -54,7 +57,7 @@ class TaskRebalancer:
     """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
 
     def __init__(
-        self, policy: Policy, clock: Clock, question: RebalanceQuestion, *, is_dry: bool = False
+        self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False
     ) -> None:
         """Open the state file; raise StateError when that fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -64,7 +67,7 @@ class TaskRebalancer:
         self._clock = clock
         self._looking = RebalanceTaskObserver(policy, self.database, clock)
         self._notes = RebalanceNoteRows(self.database)
-        self._marks = CancellationMarkRows(self.database)
+        self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
         self.checked = RecheckedMoves()  # of what was applied
 
@@ -83,7 +86,9 @@ class TaskRebalancer:
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> JournalEntry | None:
+    def entry(
+        self, situation: TaskRebalanceInputs, plan: RebalancePlan
+    ) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without moves."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
@@ -94,16 +99,18 @@ class TaskRebalancer:
         if not plan.advice.moves:
             return
         now = self._looking.look()
-        is_asked = self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.FAIL)
+        is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
         seen_now = waiting_tasks.task_placement_snapshot(now)
-        checked = recheck_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
+        checked = recheck_waiting_task_moves(
+            plan.advice.moves, seen_now, self._rules, is_asked=is_asked
+        )
         at, sent = (
             waiting_tasks.campaign_tasks_by_key(now.tasks),
             waiting_tasks.transferred_tasks_by_key(now.away),
         )
         with self.database.transaction():
             if self._notes.quiesced() is not None:
-                checked = drop_all_moves(plan.advice.moves, QUIESCED)
+                checked = drop_all_planned_moves(plan.advice.moves, QUIESCED)
             self.checked, moves = checked, checked.moves
             for move in moves:
                 if transferred := sent.get((move.job, move.number)):
@@ -122,7 +129,7 @@ class TaskRebalancer:
             return
         now = self._clock.now()
         self._notes.note(HOST, sorted({move.target for move in moves}), now)
-        if self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.NONE):
+        if self._asked.what in (RebalanceScope.JOB, RebalanceScope.NONE):
             self._notes.note(JOB, sorted({move.job for move in moves}), now)
         self._notes.forget(now - rebalance_note_retention(self._rules))
 
@@ -147,8 +154,8 @@ def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
     )
 
 
-def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> TaskMoveState:
-    return TaskMoveState(
+def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> WaitingTaskMove:
+    return WaitingTaskMove(
         name=task.transfer,
         uid=task.uid,
         source=task.cluster,

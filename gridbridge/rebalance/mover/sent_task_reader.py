@@ -4,33 +4,33 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import timedelta
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.observed_tasks import TransferredTask
 from gridbridge.model.rebalance.placement_snapshot import (
     AHEAD,
     STUCK,
-    TaskStayReason,
+    TaskNotMovedReason,
     happened_within,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import JobFact
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim import JOB
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     TaskMoveStage,
-    TaskMoveState,
     Transfer,
     TransferKey,
+    WaitingTaskMove,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.acts.local_tasks import LocalTasks
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 
-WANTED = ("", DesiredJobState.RUNNING)
+WANTED = ("", DesiredLocalJobState.RUNNING)
 AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
 
 _Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
@@ -44,7 +44,7 @@ class TransferredTaskReader:
         self._transfers = TransferRows(database)
         self._moves = TaskMoveRows(database)
         self._clock = clock
-        self._home_tasks = LocalTasks(policy)
+        self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers whose owner is proved and whose end is unknown."""
@@ -91,7 +91,9 @@ class TransferredTaskReader:
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
-                stays = TaskStayReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
+                stays = (
+                    TaskNotMovedReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
+                )
                 yield TransferredTask(
                     transfer=transfer.name,
                     uid=transfer.uid,
@@ -100,7 +102,7 @@ class TransferredTaskReader:
                     is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
                     is_moving=move is not None,
-                    stays=stays or TaskStayReason.HELD,
+                    stays=stays or TaskNotMovedReason.HELD,
                     target=move.target if move else "",
                 )
         yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
@@ -110,7 +112,9 @@ class TransferredTaskReader:
 
         Raises GridbridgeError when the home cluster does not answer.
         """
-        jobs = {parse_transfer(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
+        jobs = {
+            parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting
+        }
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
@@ -128,7 +132,7 @@ class TransferredTaskReader:
         )
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _on_its_way(self, move: TaskMoveState) -> TransferredTask:
+    def _on_its_way(self, move: WaitingTaskMove) -> TransferredTask:
         is_home = move.stage is TaskMoveStage.HOME
         return TransferredTask(
             transfer=move.name,
@@ -140,7 +144,7 @@ class TransferredTaskReader:
             target=move.target,
         )
 
-    def _own(self, transfer: Transfer, row: JobStatus | None) -> JobStatus | None:
+    def _own(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
         """Return the job's row if it belongs to the transfer's owner on that cluster."""
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
@@ -149,33 +153,36 @@ class TransferredTaskReader:
         return row if owner == transfer.owner else None
 
     def _stays(
-        self, transfer: Transfer, row: JobStatus, dropped: Set[TransferKey]
-    ) -> TaskStayReason | None:
+        self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]
+    ) -> TaskNotMovedReason | None:
         """Return why a task must not be moved; None for a movable task."""
         if not self._waits(transfer, row):
-            return TaskStayReason.HELD
+            return TaskNotMovedReason.HELD
         if transfer.key in dropped:
-            return TaskStayReason.DROPPED
-        return TaskStayReason.RECALLED if self._is_at_limit(transfer) else None
+            return TaskNotMovedReason.DROPPED
+        return TaskNotMovedReason.RECALLED if self._is_at_limit(transfer) else None
 
     def _is_at_limit(self, transfer: Transfer) -> bool:
-        name = parse_transfer(transfer.name)
+        name = parse_transfer_name(transfer.name)
         transfers = self._transfers.of_task(name.cluster, name.job, name.task)
         recalls = sum(
-            attempt.uid == transfer.uid and attempt.cause == FailureCause.RECALLED
+            attempt.uid == transfer.uid and attempt.cause == TransferFailureCause.RECALLED
             for attempt in transfers
         )
         return recalls >= self._policy.queues[transfer.queue].recall_limit
 
-    def _waits(self, transfer: Transfer, row: JobStatus) -> bool:
+    def _waits(self, transfer: Transfer, row: JobListRow) -> bool:
         """Say whether a task has waited long enough and can be recalled."""
         queue = self._policy.queues.get(transfer.queue)
         if queue is None or not queue.recall_wait_s or transfer.since is None:
             return False
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
-        if row.state.word != JobFact.WAITING or self._clock.now() - transfer.since < least:
+        if row.state.word != JobStateFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = adapter_of_cluster(reach_cluster(self._policy, transfer.remote)).recalls is not None
+        tells = (
+            adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls
+            is not None
+        )
         may_come = transfer.claimed != JOB if transfer.claim else tells
         return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
 
@@ -187,11 +194,11 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
         cluster=transfer.remote,
         slots=1,
         is_waiting=False,
-        stays=TaskStayReason.SILENT,
+        stays=TaskNotMovedReason.SILENT,
     )
 
 
 def _task(key: TransferKey) -> _Task:
     """Return the key that all attempts of a task share."""
-    name = parse_transfer(key[0])
+    name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

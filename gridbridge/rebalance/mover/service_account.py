@@ -1,7 +1,7 @@
 """Become the service account for rebalancing, and load the configuration."""
 
 from gridbridge.batch import root_helpers
-from gridbridge.batch.clusters import open_ssh_sessions
+from gridbridge.batch.clusters import log_in_to_ssh_clusters
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
 from gridbridge.shell.account import become_account
@@ -12,7 +12,7 @@ def load_policy_as_service_account(path: str) -> Policy:
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become_account(policy.site.service_account)
-    root_helpers.choose_as_user_caller(policy)
+    root_helpers.choose_sudo_or_personal_call(policy)
     return policy
 
 
@@ -22,5 +22,5 @@ def load_policy_and_open_sessions(path: str) -> Policy:
     The sessions log in while the caller imports its slow modules.
     """
     policy = load_policy_as_service_account(path)
-    open_ssh_sessions(policy)
+    log_in_to_ssh_clusters(policy)
     return policy

@@ -7,14 +7,19 @@ from datetime import timedelta
 from functools import partial
 
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
-from gridbridge.batch.clusters import reach_cluster
-from gridbridge.campaigns.acts.array_submission import exclude_foreign_jobs
+from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.campaigns.acts.array_submission import drop_foreign_array_jobs
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
 from gridbridge.model.campaigns.cancellation import REASONS_OF_MOVES, CancellationMark
 from gridbridge.model.policy import Policy
@@ -26,10 +31,10 @@ from gridbridge.model.rebalance.observed_tasks import (
 from gridbridge.model.rebalance.placement_snapshot import (
     NEVER,
     STUCK,
-    TaskStayReason,
+    TaskNotMovedReason,
     happened_within,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.rebalance.mover.sent_task_reader import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
@@ -52,7 +57,7 @@ class RebalanceTaskObserver:
         self._clock = clock
         self._campaigns = CampaignRows(database)
         self._events = CampaignEventRows(database)
-        self._marks = CancellationMarkRows(database)
+        self._marks = TaskDeletionMarkRows(database)
         self._notes = RebalanceNoteRows(database)
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
@@ -134,12 +139,12 @@ class RebalanceTaskObserver:
                 continue
             listed = _of(array, by_number[array.campaign])
             for attempt in self._campaigns.pending(array):
-                if not is_prologue_task(attempt.task):
+                if not is_prologue_or_epilogue_task(attempt.task):
                     yield listed(
                         task=attempt.task,
                         place=attempt.place,
                         is_waiting=False,
-                        stays=TaskStayReason.SILENT,
+                        stays=TaskNotMovedReason.SILENT,
                     )
 
     def _at_home(
@@ -166,7 +171,7 @@ class RebalanceTaskObserver:
         names = [
             name
             for name in sorted(self._policy.clusters)
-            if adapter_of_cluster(reach_cluster(self._policy, name)).array_ends
+            if adapter_of_cluster(configured_cluster_address(self._policy, name)).array_ends
         ]
         sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
@@ -174,12 +179,12 @@ class RebalanceTaskObserver:
                 zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True)
             )
         return {
-            name: exclude_foreign_jobs(self._policy, snapshot, submitted) if snapshot else None
+            name: drop_foreign_array_jobs(self._policy, snapshot, submitted) if snapshot else None
             for name, snapshot in answers.items()
         }
 
     def _snapshot_of(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
-        where, queues = reach_cluster(self._policy, name), self._policy.queues_at(name)
+        where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
         try:
             return status_adapter(where).query_cluster_snapshot(where, name, jobs, queues)[0]
         except (GridbridgeError, OSError) as error:
@@ -200,14 +205,18 @@ class RebalanceTaskObserver:
         moved_at, now = self._notes.moved(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
-            if snapshot is None or array.state is not ArrayState.RELEASED or array.is_of_copies:
+            if (
+                snapshot is None
+                or array.state is not ArraySubmissionState.RELEASED
+                or array.is_of_copies
+            ):
                 continue
             listed = _of(array, by_number[array.campaign])
             at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(index for index, mark in marked.items() if _is_moved(mark))
             for index, row in (moved | dict(_places(array, snapshot))).items():
-                if index in at and not is_prologue_task(at[index]):
+                if index in at and not is_prologue_or_epilogue_task(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
                     is_moved = index in moved
                     is_stuck = is_moved and not happened_within(since, now, STUCK)
@@ -217,10 +226,10 @@ class RebalanceTaskObserver:
                         is_waiting=bool(row and self._waits(array, row) and index not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=is_moved and not is_stuck,
-                        stays=TaskStayReason.STUCK if is_stuck else TaskStayReason.HELD,
+                        stays=TaskNotMovedReason.STUCK if is_stuck else TaskNotMovedReason.HELD,
                     )
 
-    def _waits(self, array: CampaignArray, row: JobStatus) -> bool:
+    def _waits(self, array: CampaignArray, row: JobListRow) -> bool:
         """Say whether a task has waited long enough not to start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
@@ -238,7 +247,7 @@ def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., ListedCampaig
     )
 
 
-def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
+def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobListRow]]:
     whole = (range(1, array.size + 1),)
     for row in snapshot.jobs.get(array.job_id, ()):
         for span in row.tasks or whole:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from gridbridge.campaigns.store import campaign_inbox as picked
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.jdl import DatasetWish
+from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
 from gridbridge.model.rebalance.datasets import DATASET_NAME
-from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
 from gridbridge.model.status_report import with_noun
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import owner_wiring
-from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.shell import files
 from gridbridge.state import published_json
 
@@ -41,22 +41,22 @@ class DatasetDelegation:
     dataset: str
 
 
-def write_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
-    require_delegation_room((dataset,), folder)
+    require_below_delegation_limit((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    files.replace_file(
+    files.replace_file_atomically(
         f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
     )
 
 
-def remove_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Revoke a dataset's delegation; may be repeated."""
     if mine := picked.find_own_inbox_folder(folder):
         files.remove_file(f"{mine}/{_file_of(dataset)}")
 
 
-def require_delegation_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
@@ -75,7 +75,7 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
     Invalid files are skipped.
     """
     delegations: list[DatasetDelegation] = []
-    for paths in picked.list_staying_files(KEPT_DATASET, MOST, folder).values():
+    for paths in picked.list_files_kept_in_inbox(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, DatasetDelegation] = {}
         for delegation in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)
@@ -86,7 +86,9 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
 def _read(path: str, folder: str) -> Iterator[DatasetDelegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
-        data, facts = files.read_safe_file(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
+        data, facts = files.read_file_only_owner_writes(
+            f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1])
+        )
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name
@@ -97,12 +99,12 @@ def _file_of(dataset: str) -> str:
     return f"{KEPT_DATASET}{hashlib.sha256(dataset.encode()).hexdigest()[:32]}"
 
 
-def delegate_dataset(name: str, folder: str = CAMPAIGNS) -> str:
+def delegate_own_dataset(name: str, folder: str = CAMPAIGNS) -> str:
     """Let the service maintain a dataset of the caller; return the reason if it can't."""
     if not os.path.isdir(folder):
         return f"{folder} is not here"
     try:
-        write_delegation(name, folder)
+        write_dataset_delegation(name, folder)
     except StateError as error:
         return str(error)
     return ""
@@ -111,23 +113,26 @@ def delegate_dataset(name: str, folder: str = CAMPAIGNS) -> str:
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
     """Return why the service makes no replicas here; empty if dataset rounds run."""
     with suppress(StateError, OSError):
-        if published_json.read_published_round(RebalanceRound.DATASETS, folder) is None:
+        if (
+            published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder)
+            is None
+        ):
             return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
 
-def require_room_for_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
+def refuse_too_many_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise GridbridgeError if the caller would delegate too many datasets."""
-    require_delegation_room(names, folder)
+    require_below_delegation_limit(names, folder)
 
 
 def revoke_delegation(name: str, folder: str = CAMPAIGNS) -> None:
     """End the service's maintenance of a dataset."""
     with suppress(StateError):
-        remove_delegation(name, folder)
+        remove_dataset_delegation(name, folder)
 
 
-def add_campaign_datasets(requests: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
+def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
     """Add the datasets that a campaign names, and let the service make their replicas.
 
     An existing dataset with the same path and number of replicas is kept. For any other existing
@@ -136,18 +141,18 @@ def add_campaign_datasets(requests: Mapping[str, DatasetWish], path: str = CONFI
     if not requests:
         return
     served = owner_wiring.open_datasets_for_service(
-        users_configuration.load_policy_for_users(path)[0]
+        users_configuration.load_users_configuration(path)[0]
     )
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
-    require_room_for_delegations(requests)
+    refuse_too_many_delegations(requests)
     for name in new:
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
-        if why := delegate_dataset(name):
+        if why := delegate_own_dataset(name):
             raise GridbridgeError(f"the service does not look after {name}: {why}")
 
 
-def _is_there(served: DelegatedDatasets, name: str, request: DatasetWish) -> bool:
+def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -> bool:
     """Say whether a dataset exists as requested; GridbridgeError for a different one."""
     entry = served.look(name)
     if entry is None:

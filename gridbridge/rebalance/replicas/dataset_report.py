@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, ReplicaOutcome
+from gridbridge.model.rebalance.datasets import Dataset, OwnerRecordedReplicaAct
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
 from gridbridge.rebalance.replicas import dataset_delegation, owner_processes, owner_wiring
-from gridbridge.rebalance.store.rebalance_tables import CarriedReplicaRows
+from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
 from gridbridge.state.database import StateFile
 
 
@@ -21,7 +21,7 @@ class DatasetReport:
 
     dataset: Dataset | None  # None: there is none any more
     name: str
-    done: tuple[ReplicaOutcome, ...]
+    done: tuple[OwnerRecordedReplicaAct, ...]
     is_busy: bool = False
 
 
@@ -35,7 +35,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
         return _anybodys(name, path)
     name = own if slash else name
     served = owner_wiring.open_datasets_for_service(
-        users_configuration.load_policy_for_users(path)[0]
+        users_configuration.load_users_configuration(path)[0]
     )
     entry = served.look(name)
     if entry is None:
@@ -65,10 +65,10 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     )
 
 
-def _outcomes(database: StateFile, name: str) -> Iterable[ReplicaOutcome]:
-    for carried in CarriedReplicaRows(database).all():
+def _outcomes(database: StateFile, name: str) -> Iterable[OwnerRecordedReplicaAct]:
+    for carried in ReplicaActRows(database).all():
         if carried.dataset == name:
             why = carried.why if carried.ended_at else "it goes on"
-            yield ReplicaOutcome(
+            yield OwnerRecordedReplicaAct(
                 at=carried.began_at, target=carried.target, source=carried.source, why=why
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
-from gridbridge.rebalance.replicas.storage_area import StorageArea, list_own_area_folders
+from gridbridge.rebalance.replicas.storage_area import StorageArea, list_account_folders_in_area
 
 Above = tuple[tuple[int, int], ...]  # the folders that hold one
 RIGHT = "expected a readable file or folder of your own"
@@ -47,7 +47,9 @@ def require_outside_storage_areas(path: str, areas: Iterable[StorageArea]) -> No
     """Raise GridbridgeError for an original inside or around a folder of replicas."""
     real = os.path.realpath(path)
     for area in areas:
-        if area.login is None and any(_meet(real, own) for own in list_own_area_folders(area)):
+        if area.login is None and any(
+            _meet(real, own) for own in list_account_folders_in_area(area)
+        ):
             raise GridbridgeError(
                 f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
                 " that lies neither there nor around it"
@@ -59,7 +61,7 @@ def _meet(real: str, own: str) -> bool:
     return os.path.commonpath((real, own)) in (real, own)
 
 
-def has_these_checksums(path: str, sums: Sums) -> bool:
+def files_match_checksums(path: str, sums: Sums) -> bool:
     """Say whether a path has exactly the files of these checksums."""
     try:
         return checksum_original_files(path).sums == sums

@@ -10,8 +10,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
+    OwnerRecordedReplicaAct,
     RefusedReplicaArea,
-    ReplicaOutcome,
     Sums,
     format_checksums,
 )
@@ -20,11 +20,11 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
 from gridbridge.rebalance.replicas import original_files
 from gridbridge.rebalance.replicas.owner_replicas import (
-    DatasetOutcome,
-    OwnerReplicas,
-    has_wished_replicas,
+    DatasetCommandOutcome,
+    OwnerReplicaManager,
+    has_requested_replica_count,
 )
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
@@ -48,7 +48,7 @@ class OwnerDatasets:
         self._records = records
         self._areas = areas
         self._clock = copier.clock
-        self._replicas = OwnerReplicas(records, areas, rules, copier)
+        self._replicas = OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all datasets as of their last check."""
@@ -63,7 +63,7 @@ class OwnerDatasets:
         may_move: bool = True,
         is_later: bool = False,
         notify: Noted = lambda: None,
-    ) -> DatasetOutcome:
+    ) -> DatasetCommandOutcome:
         """Record a new dataset with its checksums; make its replicas unless `is_later`.
 
         `notify` is called once the dataset is recorded, before the first copy.
@@ -84,19 +84,22 @@ class OwnerDatasets:
             self._records.save(dataset, original.sums)
             notify()
             if is_later:
-                return DatasetOutcome(dataset=dataset, is_done=True)
-            source = ReplicaFolder(login=None, folder=original.top)
+                return DatasetCommandOutcome(dataset=dataset, is_done=True)
+            source = LocalOrSshFolder(login=None, folder=original.top)
             return self._replicas.fill(dataset, original.sums, source=source)
 
-    def verify(self, name: str) -> DatasetOutcome:
+    def verify(self, name: str) -> DatasetCommandOutcome:
         """Read every replica, and record which replicas are whole."""
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
-            return DatasetOutcome(
-                dataset=dataset, is_done=has_wished_replicas(dataset) and not _broken(dataset)
+            return DatasetCommandOutcome(
+                dataset=dataset,
+                is_done=has_requested_replica_count(dataset) and not _broken(dataset),
             )
 
-    def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetOutcome:
+    def replicate(
+        self, name: str, to: str = "", *, notify: Noted = lambda: None
+    ) -> DatasetCommandOutcome:
         """Make the missing replicas of a dataset, and repair damaged ones.
 
         With `to` a replica is made or repaired in that area, even beyond the wished number.
@@ -113,7 +116,7 @@ class OwnerDatasets:
 
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
-    ) -> DatasetOutcome:
+    ) -> DatasetCommandOutcome:
         """Remove a replica, or all replicas with the dataset; the original stays.
 
         The last whole replica is not removed alone, nor a replica that may be the last while nobody
@@ -128,9 +131,9 @@ class OwnerDatasets:
             dataset = self._replicas.looked(dataset, self._records.sums(dataset))
             _require_another(dataset, storage, is_lost=is_lost)
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
-            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedReplicaArea]:
+    def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedReplicaArea]:
         """Remove all replicas from an area, each once enough others are whole elsewhere.
 
         A dataset that is busy or has an invalid record does not stop the others.
@@ -144,7 +147,7 @@ class OwnerDatasets:
             except GridbridgeError as error:
                 yield RefusedReplicaArea(what=name, reason=str(error))
 
-    def _drained(self, name: str, storage: str) -> DatasetOutcome:
+    def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._opened(name) as (dataset, sums):
             filled = self._replicas.fill(
                 self._replicas.looked(dataset, sums), sums, leaving=storage
@@ -155,18 +158,18 @@ class OwnerDatasets:
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
                 refused = (RefusedReplicaArea(what=storage, reason=why), *refusals)
-                return DatasetOutcome(dataset=filled.dataset, refused=refused, is_done=False)
+                return DatasetCommandOutcome(dataset=filled.dataset, refused=refused, is_done=False)
             dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
-            return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetOutcome:
+    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetCommandOutcome:
         refusals: tuple[RefusedReplicaArea, ...] = ()
         for storage in dataset.touched:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             refusals += refused
         if not refusals:
             self._records.remove(dataset.name)
-        return DatasetOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
+        return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
@@ -241,7 +244,7 @@ def _any(names: Iterable[str]) -> str:
     return " or ".join(names)
 
 
-class DelegatedDatasets(OwnerDatasets):
+class OwnerDatasetsForService(OwnerDatasets):
     """A person's datasets with the acts that the service may request."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
@@ -261,7 +264,7 @@ class DelegatedDatasets(OwnerDatasets):
         """Say whether a dataset certainly does not exist; GridbridgeError when that is unknown."""
         return self._records.is_gone(name)
 
-    def copy(self, name: str, to: str, leaving: str = "") -> DatasetOutcome:
+    def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica, if one is missing apart from the replica in `leaving`.
 
         An unneeded copy is refused. An existing replica is success only if `leaving` is given.
@@ -271,7 +274,7 @@ class DelegatedDatasets(OwnerDatasets):
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             if to in dataset.whole and leaving:
-                return DatasetOutcome(dataset=dataset, is_done=True)
+                return DatasetCommandOutcome(dataset=dataset, is_done=True)
             whole_elsewhere = len(set(dataset.whole) - {leaving})
             is_met = whole_elsewhere >= dataset.wished
             if to in dataset.whole or is_met:
@@ -279,17 +282,17 @@ class DelegatedDatasets(OwnerDatasets):
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
                 refused = (RefusedReplicaArea(what=to, reason=f"{has}: it is not needed"),)
-                return DatasetOutcome(dataset=dataset, refused=refused, is_done=False)
+                return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
             return outcome
 
-    def drop_spare(self, name: str, storage: str) -> DatasetOutcome:
+    def drop_spare(self, name: str, storage: str) -> DatasetCommandOutcome:
         """Remove a replica, if as many as wished are whole elsewhere."""
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
-                return DatasetOutcome(dataset=dataset, is_done=True)
+                return DatasetCommandOutcome(dataset=dataset, is_done=True)
             dataset = self._replicas.looked(dataset, sums)
             elsewhere = len(set(dataset.whole) - {storage})
             refused: tuple[RefusedReplicaArea, ...]
@@ -299,11 +302,11 @@ class DelegatedDatasets(OwnerDatasets):
                 refused = (RefusedReplicaArea(what=storage, reason=why),)
             else:
                 dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
-            outcome = DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            outcome = DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
             self._note(outcome, source=storage)
             return outcome
 
-    def done(self, name: str) -> list[ReplicaOutcome]:
+    def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
         """Return the service's acts on a dataset, the newest last."""
         return self._records.done(name)
 
@@ -312,8 +315,10 @@ class DelegatedDatasets(OwnerDatasets):
         if sum(happened_within(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
-    def _note(self, outcome: DatasetOutcome, target: str = "", source: str = "") -> None:
+    def _note(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
-        record = ReplicaOutcome(at=self._clock.now(), target=target, source=source, why=why)
+        record = OwnerRecordedReplicaAct(
+            at=self._clock.now(), target=target, source=source, why=why
+        )
         with suppress(GridbridgeError):  # no room: what is done is done
             self._records.note_done(outcome.dataset.name, record)

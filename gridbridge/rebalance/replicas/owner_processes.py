@@ -15,7 +15,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.status_report import printable_text
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
-from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset
+from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset_record
 
 AT_ONCE = 50  # datasets of a person
 OWNERS_AT_ONCE = 8  # that are asked
@@ -78,14 +78,16 @@ def drop_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, stor
 
 def _long(*words: str) -> tuple[int, Any, str]:
     try:
-        answer = root_helpers.call_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
+        answer = root_helpers.run_gridbridge_as_user(
+            *words, patience_s=LONG_S, most_bytes=ANSWER_BYTES
+        )
     except GridbridgeError as error:
         return -1, None, str(error)
     try:
         report = json.loads(answer.stdout or b"null")
     except (ValueError, RecursionError):
         report = None
-    return answer.status, report, root_helpers.as_user_refusal(answer)
+    return answer.status, report, root_helpers.gridbridge_as_user_refusal(answer)
 
 
 def _reason(status: int, report: Any, words: str) -> str:
@@ -109,7 +111,9 @@ def _ask(portion: list[DatasetDelegation]) -> list[Any] | None:
     """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
-        answer = root_helpers.call_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
+        answer = root_helpers.run_gridbridge_as_user(
+            "look", *files, most_bytes=ANSWER_BYTES
+        ).checked()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
             raise ValueError("no answer for each")
@@ -133,7 +137,7 @@ def _datasets_of(portion: list[DatasetDelegation], rows: list[Any]) -> Iterator[
 
 
 def _dataset_of(delegation: DatasetDelegation, row: dict[str, Any]) -> DelegatedDataset:
-    dataset = decode_dataset(delegation.dataset, row["dataset"])
+    dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = (
         all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS

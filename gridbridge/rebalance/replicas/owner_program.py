@@ -14,17 +14,17 @@ from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.places import CONFIG
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import dataset_delegation, owner_wiring
-from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
-from gridbridge.rebalance.store.dataset_records import encode_dataset
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
-    str, tuple[int, int, Callable[..., DatasetOutcome]]
+    str, tuple[int, int, Callable[..., DatasetCommandOutcome]]
 ] = {  # how many words follow the name
-    "verify": (0, 0, DelegatedDatasets.verify),
-    "copy": (1, 2, DelegatedDatasets.copy),
-    "drop": (1, 1, DelegatedDatasets.drop_spare),
+    "verify": (0, 0, OwnerDatasetsForService.verify),
+    "copy": (1, 2, OwnerDatasetsForService.copy),
+    "drop": (1, 1, OwnerDatasetsForService.drop_spare),
 }
 
 
@@ -32,7 +32,7 @@ def run_dataset_owner_program() -> int:
     """Carry out the command line; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
-        policy, _ = users_configuration.load_policy_for_users(CONFIG)
+        policy, _ = users_configuration.load_users_configuration(CONFIG)
         served = owner_wiring.open_datasets_for_service(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
@@ -49,16 +49,16 @@ def run_dataset_owner_program() -> int:
     return DONE if outcome.is_done else NOT_DONE
 
 
-def dataset_outcome_json(outcome: DatasetOutcome) -> dict[str, object]:
+def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
     """Return a dataset's outcome in the JSON form that the service reads."""
     return {
-        "dataset": encode_dataset(outcome.dataset),
+        "dataset": encode_dataset_record(outcome.dataset),
         "refused": {refusal.what: refusal.reason for refusal in outcome.refused},
         "done": outcome.is_done,
     }
 
 
-def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
+def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
     """Report one dataset as JSON; a fault does not stop the report of others.
 
     The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted
@@ -71,7 +71,7 @@ def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:
         return {"name": name, "fault": describe_error(error)}
-    return {"name": name, "dataset": encode_dataset(dataset), "busy": is_busy}
+    return {"name": name, "dataset": encode_dataset_record(dataset), "busy": is_busy}
 
 
 if __name__ == "__main__":

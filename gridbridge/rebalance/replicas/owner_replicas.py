@@ -11,20 +11,25 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gridbridge.decisions.rebalance.next_replica import (
-    choose_replica_area,
+    choose_next_replica_area,
     why_area_takes_no_replica,
 )
-from gridbridge.errors import GridbridgeError, ParseError, StorageUnreachable, StorageUnusable
+from gridbridge.errors import (
+    GridbridgeError,
+    ParseError,
+    StorageAreaUnreachable,
+    StorageAreaUnusable,
+)
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     RefusedReplicaArea,
     Replica,
     Sums,
-    dataset_mismatch,
+    dataset_checksum_mismatch,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.replicas import original_files, storage_area
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
@@ -37,7 +42,7 @@ Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetOutcome:
+class DatasetCommandOutcome:
     """A dataset after a command, with the areas that got no replica and the reasons."""
 
     dataset: Dataset
@@ -45,7 +50,7 @@ class DatasetOutcome:
     is_done: bool
 
 
-class OwnerReplicas:
+class OwnerReplicaManager:
     """Reads, makes and removes replicas, and records each change in the dataset's record."""
 
     def __init__(
@@ -65,50 +70,54 @@ class OwnerReplicas:
         dataset: Dataset,
         sums: Sums,
         *,
-        source: ReplicaFolder | None = None,
+        source: LocalOrSshFolder | None = None,
         leaving: str = "",
-    ) -> DatasetOutcome:
+    ) -> DatasetCommandOutcome:
         """Make replicas until as many as wished are whole outside the area `leaving`."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
-            target, refused = choose_replica_area(dataset, measured, self._rules, barred | failed)
+            target, refused = choose_next_replica_area(
+                dataset, measured, self._rules, barred | failed
+            )
             if not target:
-                return DatasetOutcome(
+                return DatasetCommandOutcome(
                     dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False
                 )
             dataset, why = self._copied(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
         reasons = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in failed.items())
-        return DatasetOutcome(
+        return DatasetCommandOutcome(
             dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True
         )
 
-    def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetOutcome:
+    def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
         """Make or repair the replica in one area, even beyond the wished number."""
         measured = [_measured(dataset, self._areas[to])]
-        target, refused = choose_replica_area(dataset, measured, self._rules, self._drained_areas())
+        target, refused = choose_next_replica_area(
+            dataset, measured, self._rules, self._drained_areas()
+        )
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
             refused, is_done = (RefusedReplicaArea(what=to, reason=why),) if why else (), not why
-        dataset = self.swept(dataset, is_met=has_wished_replicas(dataset), but=to)
-        return DatasetOutcome(dataset=dataset, refused=refused, is_done=is_done)
+        dataset = self.swept(dataset, is_met=has_requested_replica_count(dataset), but=to)
+        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
     def _copied(
-        self, dataset: Dataset, sums: Sums, area: StorageArea, source: ReplicaFolder | None
+        self, dataset: Dataset, sums: Sums, area: StorageArea, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
         """Make one replica and record it; the second value is the reason of a failure."""
         try:
             origin = source or self._source(dataset, sums)
             is_known, relay = self.is_known(area.name), self._records.relay(dataset.name)
             with self._records.turn(area.name, area.copies_at_once):
-                storage_area.prepare_copy_folder(area, dataset, is_known=is_known)
+                storage_area.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.beginning(area.name)
                 self._records.save(dataset)
                 replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
-        except StorageUnusable as error:
+        except StorageAreaUnusable as error:
             return dataset, str(error)
         dataset = dataset.holding(replica).ended(area.name)
         self._records.save(dataset)
@@ -123,7 +132,7 @@ class OwnerReplicas:
             self._records.remove_relay(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if (is_met and area.name != but) or self._is_short(dataset, area):
-                with suppress(StorageUnusable):
+                with suppress(StorageAreaUnusable):
                     storage_area.remove_unfinished_copies(area, dataset)
                     dataset = dataset.ended(area.name)
                     self._records.save(dataset)
@@ -135,18 +144,20 @@ class OwnerReplicas:
             why_area_takes_no_replica(dataset, measured, self._rules)
         )
 
-    def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
+    def _source(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
         """Return the copy's source: a whole local replica, else the original, else any replica."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
         # all of it is read for that
-        if not is_here and original_files.has_these_checksums(dataset.path, sums):
+        if not is_here and original_files.files_match_checksums(dataset.path, sums):
             top = original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
-            return ReplicaFolder(login=None, folder=top)
+            return LocalOrSshFolder(login=None, folder=top)
         if best is None:
-            raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
-        return ReplicaFolder(
+            raise StorageAreaUnusable(
+                f"no replica is whole, and {dataset.path} is not what was added"
+            )
+        return LocalOrSshFolder(
             login=best.login, folder=storage_area.resolve_account_folder(best).replica(dataset.name)
         )
 
@@ -166,11 +177,11 @@ class OwnerReplicas:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
             contents = storage_area.checksum_replica(area, dataset.name, dataset)
-        except StorageUnreachable as error:
+        except StorageAreaUnreachable as error:
             return replace(replica, why=str(error), is_away=True)
-        except (StorageUnusable, ParseError) as error:
+        except (StorageAreaUnusable, ParseError) as error:
             return replace(replica, size_bytes=0, is_whole=False, why=str(error))
-        why = dataset_mismatch(sums, contents.sums)
+        why = dataset_checksum_mismatch(sums, contents.sums)
         return replace(replica, size_bytes=contents.size_bytes, is_whole=not why, why=why)
 
     def dropped(
@@ -179,9 +190,9 @@ class OwnerReplicas:
         """Remove a replica and its record; a replica that can't be removed stays recorded."""
         try:
             if storage not in self._areas:
-                raise StorageUnusable(NOT_CONFIGURED)
+                raise StorageAreaUnusable(NOT_CONFIGURED)
             storage_area.remove_replica(self._areas[storage], dataset)
-        except StorageUnusable as error:
+        except StorageAreaUnusable as error:
             if not is_lost:
                 return dataset, (
                     RefusedReplicaArea(what=storage, reason=f"{error}; --lost forgets it"),
@@ -203,7 +214,7 @@ class OwnerReplicas:
                 yield self._records.load(name)
 
 
-def has_wished_replicas(dataset: Dataset) -> bool:
+def has_requested_replica_count(dataset: Dataset) -> bool:
     """Say whether a dataset has as many whole replicas as its owner wished."""
     return len(dataset.whole) >= dataset.wished
 

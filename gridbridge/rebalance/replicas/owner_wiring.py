@@ -5,13 +5,13 @@ import posixpath
 import pwd
 from collections.abc import Set
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_copy import (
-    CopyFiles,
+    FileCopyFunction,
     ReplicaCopier,
     Tell,
     copy_files_by_rsync,
@@ -25,8 +25,8 @@ RECORDS = ".gridbridge/data"  # below one's home
 
 
 def open_owner_datasets(
-    policy: Policy, records: str, tell: Tell, carry: CopyFiles = copy_files_by_rsync
-) -> DelegatedDatasets:
+    policy: Policy, records: str, tell: Tell, carry: FileCopyFunction = copy_files_by_rsync
+) -> OwnerDatasetsForService:
     """Return the datasets of the current account; `records` is empty for the default folder.
 
     Raises GridbridgeError for root, who has no account of its own on clusters by ssh.
@@ -37,10 +37,10 @@ def open_owner_datasets(
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = DatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
-    return DelegatedDatasets(folder, by_name, policy.rebalance, copier)
+    return OwnerDatasetsForService(folder, by_name, policy.rebalance, copier)
 
 
-def open_datasets_for_service(policy: Policy) -> DelegatedDatasets:
+def open_datasets_for_service(policy: Policy) -> OwnerDatasetsForService:
     """Return the datasets of the current account without progress output."""
     return open_owner_datasets(policy, "", lambda _: None)
 
@@ -55,7 +55,7 @@ def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
 def _area(
     policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]
 ) -> StorageArea:
-    where = reach_cluster(policy, storage.cluster)
+    where = configured_cluster_address(policy, storage.cluster)
     account = where.login.user if where.login else ""
     return StorageArea(
         name=name,

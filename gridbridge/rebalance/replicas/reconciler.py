@@ -12,26 +12,35 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.rebalance import storage_balance
-from gridbridge.decisions.rebalance.storage_balance import DatasetAct
+from gridbridge.decisions.rebalance.storage_balance import DatasetReplicaChange
 from gridbridge.model.places import CARRYING_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.datasets import CarriedReplica, DelegatedDataset, StorageState
-from gridbridge.model.rebalance.moves import MovePlan, PlacementMove, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.datasets import (
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    ReplicaActRecord,
+)
+from gridbridge.model.rebalance.moves import (
+    PlacementMove,
+    RebalanceMovePlan,
+    RecheckedMoves,
+    RejectedMove,
+)
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue, owner_of_carried_replica
+from gridbridge.rebalance.mover.dataset_fairness import FairReplicaActQueue, owner_of_replica_act
 from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
-    RebalanceQuestion,
+    RebalanceTarget,
     decide_rebalance_plan,
     why_rebalance_later,
 )
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_processes as owners
 from gridbridge.rebalance.replicas import owner_wiring, storage_area
-from gridbridge.rebalance.store.rebalance_tables import CarriedReplicaRows, RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -55,7 +64,7 @@ _log = logging.getLogger(__name__)
 class DatasetRoundInputs:
     """The inputs of a dataset round: areas and datasets, and whether moves are paused."""
 
-    stored: StorageState
+    stored: DatasetStorageSnapshot
     is_quiesced: bool
 
 
@@ -74,7 +83,7 @@ class ReplicaReconciler:
         self,
         policy: Policy,
         clock: Clock,
-        question: RebalanceQuestion,
+        question: RebalanceTarget,
         *,
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,
@@ -92,14 +101,14 @@ class ReplicaReconciler:
         self._asked = replace(question, is_of_data=True)
         self._clock = clock
         self._notes = RebalanceNoteRows(self.database)
-        self._carried = CarriedReplicaRows(self.database)
+        self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
         self.checked = RecheckedMoves()  # of what was applied
 
     def gather(self) -> DatasetRoundInputs:
         """Measure the storage areas, and query owners for their datasets."""
         return DatasetRoundInputs(
-            stored=StorageState(
+            stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
                 kept=tuple(owners.query_delegated_datasets(letters.list_delegations())),
                 areas=tuple(self._measure()),
@@ -119,7 +128,9 @@ class ReplicaReconciler:
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> JournalEntry | None:
+    def entry(
+        self, situation: DatasetRoundInputs, plan: RebalancePlan
+    ) -> DecisionJournalEntry | None:
         """Return the journal entry of the plan; None for a plan without acts."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
@@ -141,14 +152,14 @@ class ReplicaReconciler:
             self._end(carried, "")
         advised = [
             _carried(act, sizes, now)
-            for act in storage_balance.dataset_acts_of_moves(plan.snapshot, plan.advice.moves)
+            for act in storage_balance.dataset_changes_for_moves(plan.snapshot, plan.advice.moves)
         ]
         datasets = {delegated.name: delegated for delegated in situation.stored.kept}
         if not is_shared:
             self._close_strays(situation.stored, datasets)
         self._forget_left(situation.stored, datasets)
         earlier = _under_way(situation.stored) if is_shared else []
-        turns = FairOwnerQueue(
+        turns = FairReplicaActQueue(
             _by_dataset([*begun, *advised]),
             situation.stored.carried,
             earlier=earlier,
@@ -156,17 +167,19 @@ class ReplicaReconciler:
             into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
         self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
-        self._carried.forget(now - max(KEPT, storage_balance.longest_storage_pause(self._rules)))
+        self._carried.forget(
+            now - max(KEPT, storage_balance.longest_rest_after_replica_act(self._rules))
+        )
 
     def _do(
-        self, turns: FairOwnerQueue, datasets: Mapping[str, DelegatedDataset], most: int
+        self, turns: FairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
     ) -> None:
         """Carry out the acts of several datasets in parallel, until the round's time is over.
 
         Acts that earlier rounds' copies hold back are reported as dropped.
         """
-        going = dict[Future[list[DatasetActOutcome]], list[CarriedReplica]]()
-        outcomes = list[tuple[CarriedReplica, str]]()
+        going = dict[Future[list[DatasetActOutcome]], list[ReplicaActRecord]]()
+        outcomes = list[tuple[ReplicaActRecord, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             while turns or going:
@@ -201,15 +214,15 @@ class ReplicaReconciler:
         return LATE if self._clock.steady_s() > until_s else ""
 
     def _ended(
-        self, group: list[CarriedReplica], ends: list[DatasetActOutcome]
-    ) -> list[tuple[CarriedReplica, str]]:
+        self, group: list[ReplicaActRecord], ends: list[DatasetActOutcome]
+    ) -> list[tuple[ReplicaActRecord, str]]:
         """Record the outcomes of a dataset's acts."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
         return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
 
-    def _note_leaving(self, carried: CarriedReplica, outcome: DatasetActOutcome) -> None:
+    def _note_leaving(self, carried: ReplicaActRecord, outcome: DatasetActOutcome) -> None:
         """Record a replica that must still be removed, also after a failed removal."""
         if not carried.source:
             return
@@ -219,7 +232,7 @@ class ReplicaReconciler:
             self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
     def _act(
-        self, delegated: DelegatedDataset, group: list[CarriedReplica]
+        self, delegated: DelegatedDataset, group: list[ReplicaActRecord]
     ) -> list[DatasetActOutcome]:
         """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
         ends: list[DatasetActOutcome] = []
@@ -230,7 +243,9 @@ class ReplicaReconciler:
             )
         return ends
 
-    def _carry_out(self, delegated: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
+    def _carry_out(
+        self, delegated: DelegatedDataset, carried: ReplicaActRecord
+    ) -> DatasetActOutcome:
         if carried.target and carried.target in _closed(self._policy):
             return DatasetActOutcome(why=f"{carried.target} is drained")
         if carried.target and (
@@ -240,14 +255,16 @@ class ReplicaReconciler:
         why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
         return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
 
-    def _end(self, carried: CarriedReplica, why: str) -> None:
+    def _end(self, carried: ReplicaActRecord, why: str) -> None:
         self._carried.end(carried.token, self._clock.now(), why)
         _log.info(
             "event=replica_carried dataset=%s to=%s from=%s why=%r",
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _close_strays(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
+    def _close_strays(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> None:
         """Record the end of interrupted acts that no round will continue."""
         for carried in stored.carried:
             of = datasets.get(carried.dataset)
@@ -255,7 +272,9 @@ class ReplicaReconciler:
             if carried.ended_at is None and is_left and stored.now - carried.began_at > LONGEST:
                 self._carried.end(carried.token, stored.now, CUT)
 
-    def _forget_left(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
+    def _forget_left(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> None:
         """Update the records of replicas that were to be removed, by whether they still exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
@@ -285,7 +304,7 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
         tasks=(*first.tasks, *second.tasks),
         recent=first.recent,
     )
-    advice = MovePlan(
+    advice = RebalanceMovePlan(
         moves=(*plan.advice.moves, *addition.advice.moves),
         rejected=(*plan.advice.rejected, *addition.advice.rejected),
         sentence=f"{plan.advice.sentence}; {addition.advice.sentence}",
@@ -308,7 +327,7 @@ def _closed(policy: Policy) -> frozenset[str]:
     )
 
 
-def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedReplica]]:
+def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
     """Return the acts that a killed round had begun: finished ones, and ones to continue.
 
     The owner's process may have continued after the kill.
@@ -327,29 +346,31 @@ def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedRepl
     return finished, [carried for carried in begun if carried not in finished]
 
 
-def _under_way(stored: StorageState) -> list[list[CarriedReplica]]:
+def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
     """Return the acts that have begun and not ended, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
-def _free_turns(most: int, earlier: list[list[CarriedReplica]]) -> int:
+def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
     """Return how many datasets may begin beside running acts.
 
     If one owner has all running acts, one more may begin, so that other owners need not wait.
     """
-    owners = {owner_of_carried_replica(group[0]) for group in earlier}
+    owners = {owner_of_replica_act(group[0]) for group in earlier}
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)
 
 
-def _by_dataset(carried: Iterable[CarriedReplica]) -> Iterable[list[CarriedReplica]]:
-    groups: dict[str, list[CarriedReplica]] = {}
+def _by_dataset(carried: Iterable[ReplicaActRecord]) -> Iterable[list[ReplicaActRecord]]:
+    groups: dict[str, list[ReplicaActRecord]] = {}
     for replica in carried:
         groups.setdefault(replica.dataset, []).append(replica)
     return groups.values()
 
 
-def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> CarriedReplica:
-    return CarriedReplica(
+def _carried(
+    act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime
+) -> ReplicaActRecord:
+    return ReplicaActRecord(
         token=files.random_file_name(),
         dataset=act.dataset,
         target=act.target,
@@ -359,8 +380,8 @@ def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> Carrie
     )
 
 
-def _move(carried: CarriedReplica) -> PlacementMove:
-    kind = storage_balance.move_kind_of_carried(carried)
+def _move(carried: ReplicaActRecord) -> PlacementMove:
+    kind = storage_balance.move_kind_of_replica_act(carried)
     return PlacementMove(
         kind=kind,
         job=carried.dataset,
@@ -370,7 +391,7 @@ def _move(carried: CarriedReplica) -> PlacementMove:
     )
 
 
-def _rejected(carried: CarriedReplica, why: str) -> RejectedMove:
+def _rejected(carried: ReplicaActRecord, why: str) -> RejectedMove:
     return RejectedMove(
         job=carried.dataset, number=storage_balance.ONLY, target=carried.target, reason=why
     )

@@ -9,39 +9,46 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from gridbridge.errors import CommandFailed, StorageUnusable
-from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, dataset_mismatch
+from gridbridge.errors import CommandFailed, StorageAreaUnusable
+from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, dataset_checksum_mismatch
 from gridbridge.model.route import SshLogin
 from gridbridge.rebalance.replicas import storage_area
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import RsyncPace
+from gridbridge.shell.rsync import RsyncLimitAndProgress
 
 TRIES = 2  # the second carries what had another checksum
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaFolder:
+class LocalOrSshFolder:
     """A folder on this host, or on the host of an ssh login."""
 
     login: SshLogin | None
     folder: str
 
 
-class CopyFiles(Protocol):
+class FileCopyFunction(Protocol):
     """Protocol of a function that copies named files from one folder to another."""
 
     def __call__(
-        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
+        self,
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
+        names: list[str],
+        pace: RsyncLimitAndProgress,
     ) -> None:
         """Copy the files; one of the two folders is local. CommandFailed for a missing file."""
         ...
 
 
 def copy_files_by_rsync(
-    source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
+    source: LocalOrSshFolder,
+    target: LocalOrSshFolder,
+    names: list[str],
+    pace: RsyncLimitAndProgress,
 ) -> None:
     """Copy files by rsync, over ssh if one of the folders has a login."""
     to = f"{target.folder}/"
@@ -58,17 +65,23 @@ class ReplicaCopier:
 
     clock: Clock
     tell: Tell
-    carry: CopyFiles = copy_files_by_rsync
+    carry: FileCopyFunction = copy_files_by_rsync
 
     def copy(
-        self, dataset: Dataset, sums: Sums, source: ReplicaFolder, area: StorageArea, *, relay: str
+        self,
+        dataset: Dataset,
+        sums: Sums,
+        source: LocalOrSshFolder,
+        area: StorageArea,
+        *,
+        relay: str,
     ) -> Replica:
         """Make a replica in a prepared area, and return it.
 
-        Raises StorageUnusable with the reason if the copy is not whole.
+        Raises StorageAreaUnusable with the reason if the copy is not whole.
         """
         name, wrong = dataset.name, ""
-        target = ReplicaFolder(
+        target = LocalOrSshFolder(
             login=area.login, folder=storage_area.resolve_account_folder(area).part(name)
         )
         for _ in range(TRIES):
@@ -77,26 +90,26 @@ class ReplicaCopier:
             spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
             storage_area.remove_wrong_copied_files(area, name, spoilt)
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
-            if not (wrong := dataset_mismatch(sums, own_sums)):
-                storage_area.install_finished_copy(area, dataset)
+            if not (wrong := dataset_checksum_mismatch(sums, own_sums)):
+                storage_area.install_finished_replica(area, dataset)
                 return self._whole(area, dataset)
-        raise StorageUnusable(f"what came is not the dataset: {wrong}")
+        raise StorageAreaUnusable(f"what came is not the dataset: {wrong}")
 
     def _carry(
         self,
-        source: ReplicaFolder,
-        target: ReplicaFolder,
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
         names: list[str],
         area: StorageArea,
         relay: str,
     ) -> None:
-        pace = RsyncPace(
+        pace = RsyncLimitAndProgress(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
         with storage_area.explain_storage_failures(area):
             if is_relayed:
-                relay_folder = ReplicaFolder(login=None, folder=relay)
+                relay_folder = LocalOrSshFolder(login=None, folder=relay)
                 self.carry(source, relay_folder, names, pace)
                 source = relay_folder
             with _told_when_full(area):
@@ -115,7 +128,7 @@ class ReplicaCopier:
 
 @contextmanager
 def _told_when_full(area: StorageArea) -> Iterator[None]:
-    """Raise StorageUnusable for a full area when rsync reports only a write error."""
+    """Raise StorageAreaUnusable for a full area when rsync reports only a write error."""
     try:
         yield
     except CommandFailed as error:
@@ -123,5 +136,5 @@ def _told_when_full(area: StorageArea) -> Iterator[None]:
             raise
         measured = storage_area.measure_area_for_account(area)
         if not measured.fault and not measured.free_bytes:
-            raise StorageUnusable(f"{area.own}: No space left on device") from error
+            raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
         raise

@@ -25,7 +25,7 @@ AGAIN_S = 3600.0  # after so long one that could not be read is tried again
 _log = logging.getLogger(__name__)
 
 
-class ReplicaScrub:
+class OverdueReplicaVerifier:
     """Verifies replicas that are due, and records each attempt."""
 
     def __init__(self, rules: RebalanceSection, database: StateFile, clock: Clock) -> None:

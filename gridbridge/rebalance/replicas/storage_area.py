@@ -16,7 +16,12 @@ from fnmatch import fnmatchcase
 from glob import escape, glob
 from threading import Lock
 
-from gridbridge.errors import CommandFailed, HostNotReached, StorageUnreachable, StorageUnusable
+from gridbridge.errors import (
+    CommandFailed,
+    HostNotReached,
+    StorageAreaUnreachable,
+    StorageAreaUnusable,
+)
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_checksums
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.route import BARE, SshLogin
@@ -229,11 +234,11 @@ def resolve_account_folder(area: StorageArea) -> StorageArea:
     name = answer.rpartition("/")[2]
     word = name.removeprefix(area.account)
     if name == word or not (word == "" or fnmatchcase(word, f".{WORD}")):
-        raise StorageUnusable(f"{area.path}: {answer[:80]!r} is no folder of {area.account}")
+        raise StorageAreaUnusable(f"{area.path}: {answer[:80]!r} is no folder of {area.account}")
     return replace(area, word=word)
 
 
-def list_own_area_folders(area: StorageArea) -> list[str]:
+def list_account_folders_in_area(area: StorageArea) -> list[str]:
     """Return the area's local folders that belong to the account, or would when created."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
@@ -271,7 +276,7 @@ def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
     try:
         words = _ask(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, words[:3])
-    except (StorageUnusable, ValueError) as error:
+    except (StorageAreaUnusable, ValueError) as error:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, fault=str(error))
     return MeasuredStorageArea(
         storage=area.name,
@@ -290,14 +295,14 @@ def _counted(
         return measured, 0
     try:
         return measured, int(_ask(area, script, arguments, COUNT_S))
-    except (StorageUnusable, ValueError) as error:
+    except (StorageAreaUnusable, ValueError) as error:
         return replace(measured, fault=str(error)), 0
 
 
 def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
-    """Read a replica and return its checksums; StorageUnusable if it is missing.
+    """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
 
-    StorageUnreachable is raised when the area can't be reached or the account's folder has
+    StorageAreaUnreachable is raised when the area can't be reached or the account's folder has
     vanished, so the replica's state is unknown. A short query first tells a hanging disk from a
     slow one.
     """
@@ -312,7 +317,7 @@ def _reading_s(dataset: Dataset) -> float:
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
-def prepare_copy_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
+def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder of a new copy; an unfinished copy is kept.
 
     If the record has a replica there, an existing folder of that name is the replica. With
@@ -330,7 +335,7 @@ def remove_wrong_copied_files(area: StorageArea, name: str, wrong: list[str]) ->
         _ask(area, CLEAN, (name, *paths), area.timeout_s)
 
 
-def install_finished_copy(area: StorageArea, dataset: Dataset) -> None:
+def install_finished_replica(area: StorageArea, dataset: Dataset) -> None:
     """Rename a whole copy to its final name, in place of the old replica."""
     _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
@@ -359,7 +364,7 @@ def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: 
 
 @contextmanager
 def explain_storage_failures(area: StorageArea) -> Iterator[None]:
-    """Translate a failed script's exit status to StorageUnusable with a one-line reason."""
+    """Translate a failed script's exit status to StorageAreaUnusable with a one-line reason."""
     try:
         yield
     except CommandFailed as error:
@@ -379,7 +384,7 @@ def explain_storage_failures(area: StorageArea) -> Iterator[None]:
             " in one place are refused; if that area has another name now:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        unusable = StorageUnreachable if _is_away(error) else StorageUnusable
+        unusable = StorageAreaUnreachable if _is_away(error) else StorageAreaUnusable
         raise unusable(explanations.get(error.status or 0) or error.words) from error
 
 

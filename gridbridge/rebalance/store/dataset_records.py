@@ -13,12 +13,12 @@ from dataclasses import asdict
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
 
-from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageUnusable
+from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
+    OwnerRecordedReplicaAct,
     Replica,
-    ReplicaOutcome,
     Sums,
     format_checksums,
     parse_checksums,
@@ -59,11 +59,14 @@ class DatasetRecords:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
     def load(self, name: str) -> Dataset:
-        """Load a dataset; GridbridgeError for an unknown one, StateError for an invalid record."""
+        """Load a dataset.
+
+        Raises GridbridgeError for an unknown one, StateError for an invalid record.
+        """
         path = self._path(name, RECORD)
         try:
-            data, _ = files.read_safe_file(path, MOST_BYTES, os.geteuid())
-            return decode_dataset(name, json.loads(data))
+            data, _ = files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+            return decode_dataset_record(name, json.loads(data))
         except FileNotFoundError as error:
             names = ", ".join(self.names()) or "you have none yet"
             raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
@@ -71,10 +74,13 @@ class DatasetRecords:
             raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
 
     def sums(self, dataset: Dataset) -> dict[str, str]:
-        """Return the checksums of a dataset's files; StateError if they do not match its record."""
+        """Return the checksums of a dataset's files.
+
+        Raises StateError if they do not match its record.
+        """
         path = self._path(dataset.name, SUMS)
         try:
-            data, _ = files.read_safe_file(path, MOST_SUMS, os.geteuid())
+            data, _ = files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
         except FileNotFoundError as error:
             raise StateError(f"{path}: no such file; the dataset has to be added again") from error
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
@@ -85,7 +91,10 @@ class DatasetRecords:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
-        """Store a dataset, with its checksums if it is new; StateError for too many files."""
+        """Store a dataset, with its checksums if it is new.
+
+        Raises StateError for too many files.
+        """
         if sums is not None:
             text = format_checksums(sums)
             if len(text) > MOST_SUMS:
@@ -93,9 +102,9 @@ class DatasetRecords:
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
                     f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
-            files.replace_file(self._path(dataset.name, SUMS), text, 0o600)
-        record = json.dumps(encode_dataset(dataset)).encode()
-        files.replace_file(self._path(dataset.name, RECORD), record, 0o600)
+            files.replace_file_atomically(self._path(dataset.name, SUMS), text, 0o600)
+        record = json.dumps(encode_dataset_record(dataset)).encode()
+        files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
         """Delete a dataset's files; the checksums go after the record, which they belong to."""
@@ -111,22 +120,22 @@ class DatasetRecords:
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
-    def note_done(self, name: str, newest: ReplicaOutcome) -> None:
+    def note_done(self, name: str, newest: OwnerRecordedReplicaAct) -> None:
         """Record an act of the service on a dataset; only the newest acts are kept."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
         rows = "".join(
             f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
             for outcome in outcomes
         )
-        files.replace_file(self._hidden(name, DONE), rows.encode(), 0o600)
+        files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
-    def done(self, name: str) -> list[ReplicaOutcome]:
+    def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
         """Return the service's acts on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
-            data, _ = files.read_safe_file(path, MOST_BYTES, os.geteuid())
+            data, _ = files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
-            return [ReplicaOutcome(**row | {"at": _moment(row["at"])}) for row in rows]
+            return [OwnerRecordedReplicaAct(**row | {"at": _moment(row["at"])}) for row in rows]
         except FileNotFoundError:
             return []
         except NO_RECORD as error:
@@ -151,11 +160,13 @@ class DatasetRecords:
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Take one of the copy slots into an area; StorageUnusable when all are in use."""
+        """Take one of the copy slots into an area; StorageAreaUnusable when all are in use."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
-                raise StorageUnusable(f"{most} copies of yours go there already (copies_at_once)")
+                raise StorageAreaUnusable(
+                    f"{most} copies of yours go there already (copies_at_once)"
+                )
             yield
 
     def _make(self) -> None:
@@ -203,7 +214,7 @@ def _released(path: str) -> Iterator[bool]:
             held.__exit__()
 
 
-def encode_dataset(dataset: Dataset) -> dict[str, Any]:
+def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
     """Return a dataset in the JSON form of its record."""
     record = asdict(dataset)
     for replica in record["replicas"]:
@@ -211,7 +222,7 @@ def encode_dataset(dataset: Dataset) -> dict[str, Any]:
     return record
 
 
-def decode_dataset(name: str, record: dict[str, Any]) -> Dataset:
+def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
         raise ValueError(f"it is of {record['name']!r}")

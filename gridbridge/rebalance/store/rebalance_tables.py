@@ -6,25 +6,25 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.rebalance.datasets import CarriedReplica
-from gridbridge.model.rebalance.placement_snapshot import RecentMoves
-from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.model.rebalance.datasets import ReplicaActRecord
+from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves
+from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 CARRIED = Table(
     "carried_replicas",
     METADATA,
-    Column("token", PrintableText, primary_key=True),
-    Column("dataset", PrintableText, nullable=False),
-    Column("target", PrintableText, nullable=False),
-    Column("source", PrintableText, nullable=False),
+    Column("token", PrintableTextColumn, primary_key=True),
+    Column("dataset", PrintableTextColumn, nullable=False),
+    Column("target", PrintableTextColumn, nullable=False),
+    Column("source", PrintableTextColumn, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("began_at", MomentColumn, nullable=False),
-    Column("ended_at", MomentColumn),
-    Column("why", PrintableText, nullable=False),
+    Column("began_at", UtcTimeColumn, nullable=False),
+    Column("ended_at", UtcTimeColumn),
+    Column("why", PrintableTextColumn, nullable=False),
 )
 
-_ALL = select(*(CARRIED.c[field.name] for field in fields(CarriedReplica))).order_by(
+_ALL = select(*(CARRIED.c[field.name] for field in fields(ReplicaActRecord))).order_by(
     CARRIED.c.began_at, CARRIED.c.token
 )
 _END = (
@@ -38,24 +38,26 @@ MOVED = "moved"  # a place of a campaign's array of which the task was marked to
 NOTES = Table(
     "rebalance_notes",
     METADATA,
-    Column("kind", PrintableText, primary_key=True),  # of what: a host that got a task, a job ...
-    Column("name", PrintableText, primary_key=True),
-    Column("at", MomentColumn, nullable=False),
+    Column(
+        "kind", PrintableTextColumn, primary_key=True
+    ),  # of what: a host that got a task, a job ...
+    Column("name", PrintableTextColumn, primary_key=True),
+    Column("at", UtcTimeColumn, nullable=False),
 )
 Place = tuple[int, int, int]  # campaign, array, and place there
 
 
-class CarriedReplicaRows:
+class ReplicaActRows:
     """The stored acts on replicas: each is recorded before it begins and when it ends."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[CarriedReplica, ...]:
+    def all(self) -> tuple[ReplicaActRecord, ...]:
         """Return all acts, the oldest first."""
-        return tuple(CarriedReplica(**row) for row in self._database.rows(_ALL))
+        return tuple(ReplicaActRecord(**row) for row in self._database.rows(_ALL))
 
-    def begin(self, carried: Iterable[CarriedReplica]) -> None:
+    def begin(self, carried: Iterable[ReplicaActRecord]) -> None:
         """Record acts before they begin; a continued act is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
@@ -80,9 +82,9 @@ class RebalanceNoteRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def recent(self) -> RecentMoves:
+    def recent(self) -> RecentPlacementMoves:
         """Return when hosts got tasks, and when jobs were rebalanced."""
-        return RecentMoves(hosts=self._of(HOST), jobs=self._of(JOB))
+        return RecentPlacementMoves(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
         """Record that campaign tasks were marked to be moved."""

@@ -9,13 +9,13 @@ from typing import TypeVar
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.placement_snapshot import (
     NEVER,
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 
 MOST_BYTES = 1 << 31
@@ -43,29 +43,29 @@ OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
 OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, HostState] = {  # what people, Hydra and Grid Engine call them
-    "": HostState.ALIVE,
-    "ok": HostState.ALIVE,
-    "up": HostState.ALIVE,
-    "draining": HostState.DRAIN,
-    "failing_fs_okay": HostState.DRAIN,
-    "failing_fs_dead": HostState.DEAD,
-    "full": HostState.DISK_FULL,
-    **{state.value: state for state in HostState},
+HOST_STATES: Mapping[str, PlacementHostState] = {  # what people, Hydra and Grid Engine call them
+    "": PlacementHostState.ALIVE,
+    "ok": PlacementHostState.ALIVE,
+    "up": PlacementHostState.ALIVE,
+    "draining": PlacementHostState.DRAIN,
+    "failing_fs_okay": PlacementHostState.DRAIN,
+    "failing_fs_dead": PlacementHostState.DEAD,
+    "full": PlacementHostState.DISK_FULL,
+    **{state.value: state for state in PlacementHostState},
 }
-TASK_STATES: Mapping[str, TaskState] = {
-    "": TaskState.WAITING,
-    "idle": TaskState.WAITING,
-    "queued": TaskState.WAITING,
-    "queued_host_unavail": TaskState.WAITING,
-    "queued_no_slot": TaskState.WAITING,
-    "qw": TaskState.WAITING,
-    "hqw": TaskState.WAITING,
-    "hold": TaskState.WAITING,
-    "held": TaskState.WAITING,
-    "r": TaskState.RUNNING,
-    "rebalance": TaskState.MOVING,
-    **{state.value: state for state in TaskState},
+TASK_STATES: Mapping[str, PlacementTaskState] = {
+    "": PlacementTaskState.WAITING,
+    "idle": PlacementTaskState.WAITING,
+    "queued": PlacementTaskState.WAITING,
+    "queued_host_unavail": PlacementTaskState.WAITING,
+    "queued_no_slot": PlacementTaskState.WAITING,
+    "qw": PlacementTaskState.WAITING,
+    "hqw": PlacementTaskState.WAITING,
+    "hold": PlacementTaskState.WAITING,
+    "held": PlacementTaskState.WAITING,
+    "r": PlacementTaskState.RUNNING,
+    "rebalance": PlacementTaskState.MOVING,
+    **{state.value: state for state in PlacementTaskState},
 }
 
 Value = TypeVar("Value")
@@ -73,7 +73,7 @@ Word = TypeVar("Word", bound=StrEnum)
 Row = Mapping[str, object]
 
 
-def read_placement_file(path: str) -> tuple[PlacementSnapshot, Row]:
+def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     """Read a placement snapshot and its policy values from a JSON file.
 
     Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
@@ -131,7 +131,7 @@ class _Reading:
             kind=self._as(row, at, "kind", _text, A_NAME, ""),
             is_up=self._as(row, at, "up", _bool, YES, True),
             is_read_only=self._as(row, at, "read_only", _bool, YES, False),
-            state=self._word(row, at, HOST_STATES, HostState.UNKNOWN),
+            state=self._word(row, at, HOST_STATES, PlacementHostState.UNKNOWN),
             used_bytes=self._as(row, at, "used_bytes", _whole, WHOLE, 0),
             max_bytes=self._as(row, at, "max_bytes", _whole, WHOLE, 0),
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
@@ -153,15 +153,15 @@ class _Reading:
             job=self._required(row, at, "job", _name, A_NAME, ""),
             number=self._required(row, at, "number", _whole, WHOLE, 0),
             size_bytes=self._as(row, at, "bytes", _whole, WHOLE, 0),
-            state=self._word(row, at, TASK_STATES, TaskState.UNKNOWN),
+            state=self._word(row, at, TASK_STATES, PlacementTaskState.UNKNOWN),
             live=self._as(row, at, "live", _name, A_NAME, ""),
             replicas=self._as(row, at, "replicas", _names, NAMES, ()),
             slots=self._as(row, at, "slots", _whole, WHOLE, 1),
         )
 
-    def _recent(self, content: object) -> RecentMoves:
+    def _recent(self, content: object) -> RecentPlacementMoves:
         table = self._table(content, "recent", OF_RECENT)
-        return RecentMoves(
+        return RecentPlacementMoves(
             hosts=self._times(table, "hosts"),
             replicated=self._times(table, "replicated"),
             jobs=self._times(table, "jobs"),

@@ -13,8 +13,8 @@ import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
-from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshAccessRejected
-from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, ssh_client_words
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
+from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, openssh_message_for_error
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
@@ -24,7 +24,7 @@ LATE = b"no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootstrapMachine:
+class NewMachineLogin:
     """The ssh address, host key, user and key file of a new machine."""
 
     address: str
@@ -40,7 +40,7 @@ class BootstrapMachine:
 
 
 @contextmanager
-def log_in_to_new_machine(machine: BootstrapMachine) -> Iterator[paramiko.SSHClient]:
+def log_in_to_new_machine(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
     """Log in by ssh; SshAccessRejected for another host key, HostNotReached if all logins fail."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -52,7 +52,7 @@ def log_in_to_new_machine(machine: BootstrapMachine) -> Iterator[paramiko.SSHCli
         client.close()
 
 
-def _connect(client: paramiko.SSHClient, machine: BootstrapMachine) -> None:
+def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
     try:
         client.connect(
             machine.address,
@@ -68,11 +68,11 @@ def _connect(client: paramiko.SSHClient, machine: BootstrapMachine) -> None:
     except BadHostKeyException as error:
         raise _refused(machine) from error
     except AuthenticationException as error:
-        raise _not_reached(machine, ssh_client_words(error)) from error
+        raise _not_reached(machine, openssh_message_for_error(error)) from error
     except TROUBLES as error:
-        if ssh_client_words(error) in (CHANGED, UNKNOWN):
+        if openssh_message_for_error(error) in (CHANGED, UNKNOWN):
             raise _refused(machine) from error
-        raise _not_reached(machine, ssh_client_words(error)) from error
+        raise _not_reached(machine, openssh_message_for_error(error)) from error
 
 
 def run_on_new_machine(
@@ -97,7 +97,7 @@ def run_on_new_machine(
             _read(channel, output)
             status = channel.recv_exit_status()
     except TROUBLES as error:
-        why = ssh_client_words(error)
+        why = openssh_message_for_error(error)
         raise CommandFailed((CLIENT,), None, bytes(output), why, transient=True) from error
     if time.monotonic() >= deadline and status != 0:
         raise CommandFailed((CLIENT,), None, bytes(output), LATE, transient=True)
@@ -119,14 +119,14 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, output: bytearray) -> None:
-    """Read a channel to its end; OutputTooLong beyond the limit."""
+    """Read a channel to its end; ProgramOutputTooLong beyond the limit."""
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
         if len(output) > MOST_BYTES:
-            raise OutputTooLong((CLIENT,), MOST_BYTES)
+            raise ProgramOutputTooLong((CLIENT,), MOST_BYTES)
 
 
-def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
+def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
     """Parse the reported host key; SshAccessRejected if it is missing or malformed."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
@@ -137,11 +137,11 @@ def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
     return entry.key.get_name(), entry.key
 
 
-def _refused(machine: BootstrapMachine) -> SshAccessRejected:
+def _refused(machine: NewMachineLogin) -> SshAccessRejected:
     wrong = f"{machine.address} does not show the host key that its provider told"
     return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
 
 
-def _not_reached(machine: BootstrapMachine, why: bytes) -> HostNotReached:
+def _not_reached(machine: NewMachineLogin, why: bytes) -> HostNotReached:
     message = f"{machine.user}@{machine.address}: ".encode() + why
     return HostNotReached((CLIENT,), FAILED, stderr=message)

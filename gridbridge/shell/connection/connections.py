@@ -16,13 +16,13 @@ from functools import partial
 import paramiko
 from paramiko import SSHException
 
-from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
+from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.connection.ssh_login import (
-    ConfiguredLogin,
+    LoginWithSshConfig,
     connect_with_paramiko,
-    read_configured_login,
-    ssh_client_words,
+    openssh_message_for_error,
+    read_ssh_config_of_login,
 )
 from gridbridge.shell.retry import retry_once
 from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, CompletedProgram
@@ -72,7 +72,7 @@ class KeptSshConnections(OpenSshClient):
         A connection that fails is closed, and the next request opens a new one. The remote side
         kills its command at the time limit and gets one more second to report that.
         """
-        configured_login = read_configured_login(login)
+        configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
         line = self._lines.setdefault(
@@ -84,7 +84,7 @@ class KeptSshConnections(OpenSshClient):
         try:
             return _ask(line, configured_login, request, deadline, most_bytes)
         except OverflowError as error:
-            raise OutputTooLong((CLIENT,), most_bytes, login.host) from error
+            raise ProgramOutputTooLong((CLIENT,), most_bytes, login.host) from error
         finally:
             line.channels.release()
 
@@ -94,7 +94,7 @@ class KeptSshConnections(OpenSshClient):
         The command runs until the caller stops listening, which closes its standard input. Raises
         HostNotReached without a connection, CommandFailed when the command or the connection ends.
         """
-        configured_login = read_configured_login(login)
+        configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
         line = self._lines.setdefault(
@@ -103,7 +103,9 @@ class KeptSshConnections(OpenSshClient):
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
-            raise HostNotReached((CLIENT,), FAILED, stderr=ssh_client_words(error)) from error
+            raise HostNotReached(
+                (CLIENT,), FAILED, stderr=openssh_message_for_error(error)
+            ) from error
         with channel:
             channel.sendall(text)
             yield from _chunks(channel)
@@ -124,25 +126,29 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
 
 
 def _ask(
-    line: LoginConnection, login: ConfiguredLogin, request: bytes, deadline: float, most_bytes: int
+    line: LoginConnection,
+    login: LoginWithSshConfig,
+    request: bytes,
+    deadline: float,
+    most_bytes: int,
 ) -> tuple[CompletedProgram, bool]:
     try:
         channel = _channel(line, login, deadline)
     except TROUBLES as error:
         _drop(line)
-        return _failed(ssh_client_words(error)), True
+        return _failed(openssh_message_for_error(error)), True
     try:
         return _exchange(channel, request, deadline, most_bytes), False
     except TROUBLES as error:
         _drop(line)
-        return _failed(ssh_client_words(error)), False
+        return _failed(openssh_message_for_error(error)), False
     finally:
         channel.close()
 
 
 def _channel(
     line: LoginConnection,
-    configured_login: ConfiguredLogin,
+    configured_login: LoginWithSshConfig,
     deadline: float,
     command: str = FAR_SHELL,
 ) -> paramiko.Channel:
@@ -154,7 +160,7 @@ def _channel(
 
 
 def _open(
-    line: LoginConnection, configured_login: ConfiguredLogin, deadline: float, command: str
+    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str
 ) -> paramiko.Channel:
     transport, is_new = _transport(line, configured_login, deadline)
     try:
@@ -170,7 +176,7 @@ def _open(
 
 
 def _transport(
-    line: LoginConnection, configured_login: ConfiguredLogin, deadline: float
+    line: LoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
     """Return the connection, and whether it was opened for this request."""
     with line.lock:

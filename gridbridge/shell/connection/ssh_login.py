@@ -31,7 +31,7 @@ CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfiguredLogin:
+class LoginWithSshConfig:
     """A login together with the settings of the person's ~/.ssh/config."""
 
     login: SshLogin
@@ -41,7 +41,7 @@ class ConfiguredLogin:
     is_by_client: bool = False  # its settings need OpenSSH's client
 
 
-def read_configured_login(login: SshLogin) -> ConfiguredLogin:
+def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
     """Read the ssh files of the person whose key is used; root uses another person's."""
     is_other = login.person and not os.geteuid()
     try:
@@ -51,7 +51,7 @@ def read_configured_login(login: SshLogin) -> ConfiguredLogin:
         raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
     settings: dict[str, str | list[str]] = {"user": account.pw_name}
     host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
-    return ConfiguredLogin(
+    return LoginWithSshConfig(
         login=login,
         home=account.pw_dir,
         uid=account.pw_uid,
@@ -68,7 +68,7 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
     text = ""
     try:
         if os.path.exists(path):
-            with open(path, encoding="utf-8", opener=files.open_without_waiting) as file:
+            with open(path, encoding="utf-8", opener=files.open_regular_without_blocking) as file:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
@@ -77,7 +77,9 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
         ) from error
 
 
-def connect_with_paramiko(configured_login: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
+def connect_with_paramiko(
+    configured_login: LoginWithSshConfig, limit_s: float
+) -> paramiko.SSHClient:
     """Log in with paramiko; raises SSHException or OSError (see ssh_client_words)."""
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
@@ -115,7 +117,10 @@ def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
     """Say whether the key exchange succeeded, so that only authentication can have failed."""
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
-    is_doubted = isinstance(error, Exception) and ssh_client_words(error) in (CHANGED, UNKNOWN)
+    is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (
+        CHANGED,
+        UNKNOWN,
+    )
     return is_agreed and not is_doubted
 
 
@@ -126,7 +131,7 @@ def _trust(client: paramiko.SSHClient, path: str) -> None:
         raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
 
 
-def _keys(configured_login: ConfiguredLogin) -> list[str]:
+def _keys(configured_login: LoginWithSshConfig) -> list[str]:
     usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
     identity_files = configured_login.settings.get("identityfile", [])
     return [
@@ -158,7 +163,7 @@ def _may_read(facts: os.stat_result, uid: int) -> bool:
     return bool(facts.st_mode & (stat.S_IRUSR if facts.st_uid == uid else right))
 
 
-def ssh_client_words(error: Exception) -> bytes:
+def openssh_message_for_error(error: Exception) -> bytes:
     """Return OpenSSH's message for a paramiko error, as explain_ssh_failure expects it."""
     if isinstance(error, BadHostKeyException):
         return CHANGED

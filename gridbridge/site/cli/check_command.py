@@ -6,11 +6,11 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 
-STATUS = {FindingState.OK: 0, FindingState.WARNING: 1, FindingState.BROKEN: 2}
+STATUS = {FindingSeverity.OK: 0, FindingSeverity.WARNING: 1, FindingSeverity.BROKEN: 2}
 HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
 
 
@@ -42,17 +42,17 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
 
 
 def _show(report: service.CheckReport, is_all: bool) -> None:
-    shown = [item for item in report.items if is_all or item.state != FindingState.OK]
+    shown = [item for item in report.items if is_all or item.state != FindingSeverity.OK]
     if shown:
         rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
         output.print_table(HEAD, rows, lambda row: output.STYLES[row[0]])
     for paragraph in dict.fromkeys(_mend(item) for item in shown if item.commands or item.hint):
         output.print_line(paragraph)
-    right = sum(item.state in (FindingState.OK, FindingState.NOTE) for item in report.items)
+    right = sum(item.state in (FindingSeverity.OK, FindingSeverity.NOTE) for item in report.items)
     output.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
-def _mend(item: service.ShownCheckItem) -> str:
+def _mend(item: service.CheckReportItem) -> str:
     where = f" (to be run on {item.where})" if item.where else ""
     title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
     return "\n".join((title, *item.commands))

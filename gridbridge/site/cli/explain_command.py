@@ -14,7 +14,7 @@ from gridbridge.state.published_json import to_json_types
 REFUSED = 1
 
 
-class ExplainCommand(click.Command):
+class QsubWordsCommand(click.Command):
     """Its words are qsub's, with whose -h a job is held; -h alone is the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -23,7 +23,7 @@ class ExplainCommand(click.Command):
 
 
 @click.command(
-    cls=ExplainCommand,
+    cls=QsubWordsCommand,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )
 @click.argument(

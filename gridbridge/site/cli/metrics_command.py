@@ -79,13 +79,13 @@ def metrics(
         published_metrics.serve_metrics(
             watch.measure, *listen, announce=lambda port: _tell(listen[0], port)
         )
-    families, troubles = service.measure_all_capabilities(datetime.now(UTC), folder, balance)
+    families, troubles = service.collect_published_metrics(datetime.now(UTC), folder, balance)
     _complain(troubles)
-    text = published_metrics.prometheus_text(families)
+    text = published_metrics.format_prometheus_text(families)
     if textfile is None:
         output.print_line(text.decode().removesuffix("\n"))
     else:
-        files.replace_file(os.path.abspath(textfile), text, durable=False)
+        files.replace_file_atomically(os.path.abspath(textfile), text, durable=False)
 
 
 class _Watch:
@@ -98,7 +98,9 @@ class _Watch:
     def measure(self) -> Iterable[MetricFamily]:
         """Return all families; without published files only that there are none."""
         try:
-            families, troubles = service.measure_all_capabilities(datetime.now(UTC), *self._folders)
+            families, troubles = service.collect_published_metrics(
+                datetime.now(UTC), *self._folders
+            )
         except GridbridgeError as error:
             families, troubles = service.NOTHING, (str(error),)
         if troubles != self._told:

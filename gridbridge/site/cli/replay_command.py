@@ -41,7 +41,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     """
     if number is None:
         print_decision_list(
-            service.newest_decisions(LISTED, path, is_balancers=is_balancers), is_json
+            service.newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json
         )
         return
     try:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.command_group import CommandGroup
+from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import BestEffortRequest
+from gridbridge.model.site.setup_findings import BestEffortSetupRequest
 from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, trust
@@ -44,7 +44,7 @@ APPLY = click.option(
 )
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=FullSentenceCommandGroup)
 def setup() -> None:
     """Make this host and its cluster ready.
 
@@ -69,8 +69,10 @@ def setup_host(is_applied: bool) -> None:
     """
     policy = policy_file.load_configuration(CONFIG)
     steps = service.plan_host_setup(policy)
-    if apply_or_print_steps(steps, policy, is_applied=is_applied):
-        complain_of_remaining_steps(service.plan_host_setup(policy_file.load_configuration(CONFIG)))
+    if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
+        refuse_remaining_setup_steps(
+            service.plan_host_setup(policy_file.load_configuration(CONFIG))
+        )
 
 
 @setup.command()
@@ -130,12 +132,12 @@ def transfer(
         short_jobs=short_jobs,
     )
     steps = _planned(policy, options, is_removed)
-    if not apply_or_print_steps(steps, policy, is_applied=is_applied):
+    if not apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
-        service.forget_former_settings(policy)
-    steps_left = service.plan_leftover_removal if is_removed else service.plan_transfer_queue
-    complain_of_remaining_steps(steps_left(policy_file.load_configuration(CONFIG), options))
+        service.delete_unneeded_former_settings(policy)
+    steps_left = service.plan_queue_leftover_removal if is_removed else service.plan_transfer_queue
+    refuse_remaining_setup_steps(steps_left(policy_file.load_configuration(CONFIG), options))
     if not is_removed and (closed := service.new_queue_closed_reason(options)):
         _warn(closed)
 
@@ -168,7 +170,7 @@ def setup_besteffort(
       gridbridge setup besteffort --remove --apply
     """
     policy = policy_file.load_configuration(CONFIG)
-    request = BestEffortRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
+    request = BestEffortSetupRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = (
         besteffort_setup.plan_besteffort_removal
         if is_removed
@@ -178,8 +180,8 @@ def setup_besteffort(
         () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request)
     ):
         _warn(warning)
-    if apply_or_print_steps(planned(policy, request), policy, is_applied=is_applied):
-        complain_of_remaining_steps(planned(policy, request))
+    if apply_or_print_setup_steps(planned(policy, request), policy, is_applied=is_applied):
+        refuse_remaining_setup_steps(planned(policy, request))
 
 
 @setup.command(name="order")
@@ -198,11 +200,11 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order --apply
     """
     policy = policy_file.load_configuration(CONFIG)
-    steps = queue_order_setup.plan_queue_numbers(policy)
+    steps = queue_order_setup.plan_queue_sequence_numbers(policy)
     if not is_applied:
         print_setup_script(steps)
         return
-    queue_order_setup.apply_queue_numbers(
+    queue_order_setup.apply_queue_sequence_numbers(
         steps, policy, lambda step: output.print_line(f"done: {step.what}")
     )
     if not steps:
@@ -245,8 +247,8 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         raise GridbridgeError(
             "--apply: only root may do this; without --apply the lines are printed"
         )
-    if apply_or_print_steps(steps, policy, is_applied=is_applied):
-        complain_of_remaining_steps(planned(policy))
+    if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
+        refuse_remaining_setup_steps(planned(policy))
 
 
 def _planned(
@@ -265,10 +267,12 @@ def _warn(text: str) -> None:
     output.print_error(f"warning: {text}")
 
 
-def apply_or_print_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
+def apply_or_print_setup_steps(
+    steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool
+) -> bool:
     """Apply the steps or print them as a script; say whether they were applied."""
     if is_applied:
-        apply_and_report_steps(steps, policy)
+        apply_and_print_setup_steps(steps, policy)
     else:
         print_setup_script(steps)
     return is_applied
@@ -288,14 +292,14 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
         output.print_line("# nothing to do")
 
 
-def apply_and_report_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
+def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
     """Apply the steps, and print a line for each."""
     service.apply_setup_steps(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
     if not steps:
         output.print_line("nothing to do")
 
 
-def complain_of_remaining_steps(steps: Sequence[SetupStep]) -> None:
+def refuse_remaining_setup_steps(steps: Sequence[SetupStep]) -> None:
     """Raise GridbridgeError if a step still remains after a set-up."""
     if steps:
         raise GridbridgeError(f"still to be done: {steps[0].what}")

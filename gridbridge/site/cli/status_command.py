@@ -7,7 +7,12 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
-from gridbridge.model.status_report import ClusterReport, QueueReport, SiteReport, TransferReport
+from gridbridge.model.status_report import (
+    ClusterStatusReport,
+    SiteStatusReport,
+    TransferQueueReport,
+    TransferReport,
+)
 from gridbridge.program import reports
 from gridbridge.state.published_json import to_json_types
 
@@ -43,7 +48,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
         print_status_report(report, now)
 
 
-def print_status_report(report: SiteReport, now: datetime) -> None:
+def print_status_report(report: SiteStatusReport, now: datetime) -> None:
     """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
         output.print_line(f"{report.alarm}\n")
@@ -63,7 +68,7 @@ def print_status_report(report: SiteReport, now: datetime) -> None:
         output.print_line(f"\n{line}")
 
 
-def _cluster(report: ClusterReport) -> tuple[str, ...]:
+def _cluster(report: ClusterStatusReport) -> tuple[str, ...]:
     return (
         report.cluster,
         _yes(report.answers),
@@ -73,7 +78,7 @@ def _cluster(report: ClusterReport) -> tuple[str, ...]:
     )
 
 
-def _queue(report: QueueReport) -> tuple[str, ...]:
+def _queue(report: TransferQueueReport) -> tuple[str, ...]:
     return (
         report.queue,
         report.cluster,

@@ -17,14 +17,14 @@ from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.status_report import (
     FIRST_EVENTS,
-    TaskExplanation,
-    TransferAttempt,
+    LocalTaskExplanation,
+    TransferAttemptExplanation,
     printable_text,
     with_noun,
 )
 from gridbridge.program import reports
 from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import HomeBatchSystemSilent, HomeJob
+from gridbridge.site.home_jobs import HomeBatchSystemSilent, UntransferredHomeJob
 from gridbridge.state.published_json import to_json_types
 
 UNKNOWN = 1
@@ -78,12 +78,12 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatchesOfNumber:
+class JobNumberMatches:
     """The transfers, the home job and the campaign that share a number."""
 
     alarm: str = ""
-    tasks: tuple[TaskExplanation, ...] = ()
-    home: HomeJob | None = None
+    tasks: tuple[LocalTaskExplanation, ...] = ()
+    home: UntransferredHomeJob | None = None
     trouble: str = ""  # why home could not be asked for the job
     campaign: CampaignExplanation | None = None
 
@@ -104,29 +104,29 @@ class MatchesOfNumber:
         if self.home:
             _show_home(self.home, now)
             output.print_line()
-        print_attempts(self.alarm, self.tasks, now)
+        print_task_attempts(self.alarm, self.tasks, now)
 
 
-def _gather(job: str, now: datetime, folder: str, path: str) -> MatchesOfNumber:
+def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
     """Look a number up among transfers, home jobs and campaigns."""
     campaign = campaign_explanation.explain_campaign(job, folder)
     try:
         alarm, tasks = reports.explain_local_job(job, now, folder)
-    except (reports.UnknownJob, ParseError, StateError) as error:
-        is_unknown = isinstance(error, reports.UnknownJob)
+    except (reports.JobWithoutTransfers, ParseError, StateError) as error:
+        is_unknown = isinstance(error, reports.JobWithoutTransfers)
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
             _refuse(job, error, trouble)
-        return MatchesOfNumber(home=home, trouble=trouble, campaign=campaign)
+        return JobNumberMatches(home=home, trouble=trouble, campaign=campaign)
     newest = [attempt.transfer for task in tasks for attempt in task.attempts[-1:]]
     is_back = any(transfer.closed_at for transfer in newest)
     home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
-    return MatchesOfNumber(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
+    return JobNumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
-) -> tuple[HomeJob | None, str]:
+) -> tuple[UntransferredHomeJob | None, str]:
     """Look a job up at home; return the job, or why home did not answer."""
     try:
         return home_jobs.find_home_job(job, now, folder, path, was_sent=was_sent), ""
@@ -136,7 +136,7 @@ def _at_home(
 
 def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     """Report an unknown number; re-raise the error for a text that is no number."""
-    if not isinstance(error, reports.UnknownJob):
+    if not isinstance(error, reports.JobWithoutTransfers):
         raise error
     if trouble:
         output.print_error(f"gridbridge: {error}; {trouble}")
@@ -146,13 +146,13 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     raise SystemExit(UNKNOWN) from error
 
 
-def _began(tasks: tuple[TaskExplanation, ...]) -> datetime:
+def _began(tasks: tuple[LocalTaskExplanation, ...]) -> datetime:
     """Return when a job's first known transfer began."""
     events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
     return min(events, default=OLD)
 
 
-def _show_home(job: HomeJob, _: datetime) -> None:
+def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
     """Print a home job's state, and each transfer queue's verdict."""
     end = " now" if job.was_sent else ": it was not sent to another cluster"
     output.print_line(f"job {job.job} of {job.owner} is at home{end}")
@@ -194,7 +194,7 @@ def _as_of(at: datetime, now: datetime) -> str:
     return f"as of {format_local_time(at, now)}{late}"
 
 
-def print_attempts(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
+def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now: datetime) -> None:
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
         output.print_line(f"{alarm}\n")
@@ -204,7 +204,7 @@ def print_attempts(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime
         _show_task(task, now)
 
 
-def _show_task(task: TaskExplanation, now: datetime) -> None:
+def _show_task(task: LocalTaskExplanation, now: datetime) -> None:
     if task.left_out:
         output.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
     for number, attempt in enumerate(task.attempts):
@@ -213,7 +213,7 @@ def _show_task(task: TaskExplanation, now: datetime) -> None:
         _show(attempt, now)
 
 
-def _show(attempt: TransferAttempt, now: datetime) -> None:
+def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:
     output.print_line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:

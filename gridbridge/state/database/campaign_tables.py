@@ -25,20 +25,20 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
-from gridbridge.model.snapshot import SentJob
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
+from gridbridge.model.snapshot import CampaignJobsAtCluster
 from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
     JsonColumn,
-    MomentColumn,
-    PrintableText,
+    PrintableTextColumn,
+    UtcTimeColumn,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -47,17 +47,17 @@ CAMPAIGNS = Table(
     METADATA,
     Column("number", COUNTED, primary_key=True),
     Column("uid", BigInteger, nullable=False),
-    Column("owner", PrintableText, nullable=False),
-    Column("state", PrintableText, nullable=False),
-    Column("submitted_at", MomentColumn, nullable=False),
+    Column("owner", PrintableTextColumn, nullable=False),
+    Column("state", PrintableTextColumn, nullable=False),
+    Column("submitted_at", UtcTimeColumn, nullable=False),
     Column("tasks", BigInteger, nullable=False),
     Column("ended", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
     Column("cancelled", BigInteger, nullable=False, server_default="0"),
-    Column("token", PrintableText, nullable=False, unique=True),
-    Column("digest", PrintableText, nullable=False),
+    Column("token", PrintableTextColumn, nullable=False, unique=True),
+    Column("digest", PrintableTextColumn, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
-    Column("ended_at", MomentColumn),
+    Column("ended_at", UtcTimeColumn),
     # whether root's ledger has the end
     Column("is_end_noted", Boolean, nullable=False, server_default=false()),
 )
@@ -71,16 +71,16 @@ WAITING = Table(
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
     # clusters, each surrounded by blanks
-    Column("avoid", PrintableText, nullable=False, server_default=""),
-    Column("never", PrintableText, nullable=False, server_default=""),  # as `avoid`
+    Column("avoid", PrintableTextColumn, nullable=False, server_default=""),
+    Column("never", PrintableTextColumn, nullable=False, server_default=""),  # as `avoid`
 )
 
 DONE = Table(
     "campaign_requests",
     METADATA,
-    Column("token", PrintableText, primary_key=True),  # of an executed request
+    Column("token", PrintableTextColumn, primary_key=True),  # of an executed request
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("done_at", MomentColumn, nullable=False),
+    Column("done_at", UtcTimeColumn, nullable=False),
 )
 
 PARTS = Table(
@@ -89,8 +89,8 @@ PARTS = Table(
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("tasks", BigInteger, nullable=False),
-    Column("digest", PrintableText, nullable=False),
-    Column("token", PrintableText, nullable=False, unique=True),
+    Column("digest", PrintableTextColumn, nullable=False),
+    Column("token", PrintableTextColumn, nullable=False, unique=True),
 )
 
 ARRAYS = Table(
@@ -98,11 +98,11 @@ ARRAYS = Table(
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, nullable=False),
-    Column("state", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, nullable=False),
+    Column("state", PrintableTextColumn, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("job_id", BigInteger, nullable=False),
-    Column("intended_at", MomentColumn, nullable=False),
+    Column("intended_at", UtcTimeColumn, nullable=False),
     Column("is_repeated", Boolean, nullable=False, server_default=false()),
     Column("copies_beyond_s", BigInteger),  # of arrays of speculative attempts
     Index("campaign_arrays_state", "state"),
@@ -120,7 +120,7 @@ ATTEMPTS = Table(
     Column("attempt", BigInteger, primary_key=True, autoincrement=False),
     Column("array", BigInteger, nullable=False),
     Column("place", BigInteger, nullable=False),
-    Column("outcome", PrintableText, nullable=False),
+    Column("outcome", PrintableTextColumn, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
     # no longer counts: its event was closed
@@ -138,7 +138,9 @@ NO_ARRAY = 0  # array of a task that was cancelled while waiting
 PLACE = ("campaign", "array", "place")  # the key of tables about attempts
 ARRAY = tuple(ARRAYS.c[field.name] for field in fields(CampaignArray))
 # `in_` and not `!= OVER`, so that an index finds the few open arrays.
-IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+IS_OPEN = ARRAYS.c.state.in_(
+    [state for state in ArraySubmissionState if state is not ArraySubmissionState.OVER]
+)
 IS_GOING = or_(
     CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
     and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
@@ -172,7 +174,9 @@ def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
         indices_by_array.setdefault((row["campaign"], row["array"]), []).append(row["place"])
     for (campaign, array), indices in indices_by_array.items():
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.array == array)
-        query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
+        query = select(ATTEMPTS.c.place).where(
+            *of, ATTEMPTS.c.outcome == TaskAttemptOutcome.PENDING
+        )
         pending = {row["place"] for row in database.rows(query)}
         over = ({"campaign": campaign, "array": array, "place": index} for index in indices)
         delete_rows_of_attempts(
@@ -194,21 +198,21 @@ def campaign_from_row(row: dict[str, Any]) -> Campaign:
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     """Return the JDL of its stored JSON values."""
-    clusters = {name: AtCluster(**fields) for name, fields in stored["clusters"].items()}
+    clusters = {name: JdlClusterSettings(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
-    datasets = {name: DatasetWish(**fields) for name, fields in stored["datasets"].items()}
+    datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}
     return Jdl(**values | {"clusters": clusters, "datasets": datasets})
 
 
-def live_campaign_jobs_at(database: StateFile, cluster: str) -> SentJob:
+def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCluster:
     """Return the campaign jobs that may be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
-    return SentJob(
+    return CampaignJobsAtCluster(
         jobs=frozenset(row["job_id"] for row in rows),
         released=frozenset(
             f"{row['campaign']}.{row['number']}"
             for row in rows
-            if row["state"] == ArrayState.RELEASED
+            if row["state"] == ArraySubmissionState.RELEASED
         ),
         is_watched=bool(rows or database.rows(ANY)),
     )

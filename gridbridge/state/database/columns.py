@@ -22,13 +22,13 @@ from sqlalchemy import (
 )
 
 from gridbridge.model import key_value_lines, message
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.states import UNSEEN, JobState
 
 _PLAIN = printable.replace("%", "")
 
 
-class MomentColumn(TypeDecorator[datetime]):
+class UtcTimeColumn(TypeDecorator[datetime]):
     """A time with a time zone, stored as text in UTC."""
 
     impl = String(32)
@@ -47,7 +47,7 @@ class MomentColumn(TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
-class PrintableText(TypeDecorator[str]):
+class PrintableTextColumn(TypeDecorator[str]):
     """Text as in messages: characters that are not printable ASCII become `%XX`.
 
     People's texts may contain invalid UTF-8 (as surrogates) and NULs. SQLite or PostgreSQL would
@@ -66,24 +66,26 @@ class PrintableText(TypeDecorator[str]):
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
-class VerdictColumn(TypeDecorator[StarterMessage]):
+class TransferMessageColumn(TypeDecorator[TransferMessage]):
     """A message in the spool's format, of any length."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: StarterMessage | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: TransferMessage | None, dialect: Dialect) -> str | None:
         """Encode the message; a message without fields is empty text."""
-        return None if value is None else message.encode_message(value).decode("ascii")
+        return None if value is None else message.encode_transfer_message(value).decode("ascii")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StarterMessage | None:
+    def process_result_value(self, value: str | None, dialect: Dialect) -> TransferMessage | None:
         """Decode the message."""
         if value is None:
             return None
         return (
-            StarterMessage(**key_value_lines.decode_lines(value.encode("ascii"), message.KEYS))
+            TransferMessage(
+                **key_value_lines.decode_key_value_lines(value.encode("ascii"), message.KEYS)
+            )
             if value
-            else StarterMessage()
+            else TransferMessage()
         )
 
 

@@ -22,8 +22,8 @@ from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
     JsonColumn,
-    MomentColumn,
-    PrintableText,
+    PrintableTextColumn,
+    UtcTimeColumn,
     to_json_text,
 )
 from gridbridge.state.database.transaction import StateFile
@@ -32,9 +32,9 @@ DECISIONS = Table(
     "decisions",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("at", MomentColumn, nullable=False),
-    Column("program", PrintableText, nullable=False),
-    Column("sentence", PrintableText, nullable=False),
+    Column("at", UtcTimeColumn, nullable=False),
+    Column("program", PrintableTextColumn, nullable=False),
+    Column("sentence", PrintableTextColumn, nullable=False),
     Column("inputs", JsonColumn, nullable=False),
 )
 

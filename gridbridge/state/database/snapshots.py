@@ -22,8 +22,8 @@ from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
     JsonColumn,
-    MomentColumn,
-    PrintableText,
+    PrintableTextColumn,
+    UtcTimeColumn,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -31,8 +31,8 @@ SNAPSHOTS = Table(
     "snapshots",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("cluster", PrintableText, nullable=False),
-    Column("taken_at", MomentColumn, nullable=False),
+    Column("cluster", PrintableTextColumn, nullable=False),
+    Column("taken_at", UtcTimeColumn, nullable=False),
     Column("ok", Boolean, nullable=False),
     Column("took_s", Float, nullable=False),
     Column("summary", JsonColumn, nullable=False),
@@ -40,19 +40,19 @@ SNAPSHOTS = Table(
 ANSWERS = Table(
     "answers",
     METADATA,
-    Column("cluster", PrintableText, primary_key=True),
-    Column("place", PrintableText, nullable=False),
-    Column("asked_at", MomentColumn, nullable=False),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("place", PrintableTextColumn, nullable=False),
+    Column("asked_at", UtcTimeColumn, nullable=False),
     Column("every_s", Float, nullable=False),
-    Column("covers", PrintableText, nullable=False),
-    Column("trouble", PrintableText, nullable=False),
-    Column("digest", PrintableText, nullable=False),
+    Column("covers", PrintableTextColumn, nullable=False),
+    Column("trouble", PrintableTextColumn, nullable=False),
+    Column("digest", PrintableTextColumn, nullable=False),
 )
 CONTENTS = Table(
     "answer_contents",
     METADATA,
-    Column("cluster", PrintableText, primary_key=True),
-    Column("digest", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("digest", PrintableTextColumn, nullable=False),
     Column("content", LargeBinary, nullable=False),
 )
 
@@ -70,7 +70,7 @@ _LAST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastClusterQuery:
+class LastClusterQueryResult:
     """The last query result of a cluster, shared between programs."""
 
     place: str  # program version and address of the query
@@ -112,7 +112,7 @@ class LastClusterQueryRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, cluster: str, answer: LastClusterQuery) -> None:
+    def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Replace a cluster's result; the snapshot is written only if it has changed."""
         digest = hashlib.sha256(answer.content).hexdigest()
         of = {"cluster": cluster, "digest": digest}
@@ -125,10 +125,10 @@ class LastClusterQueryRows:
                 self._database.execute(self._database.upsert(CONTENTS), values)
             self._database.execute(self._database.upsert(ANSWERS), of | head)
 
-    def find(self, cluster: str) -> LastClusterQuery | None:
+    def find(self, cluster: str) -> LastClusterQueryResult | None:
         """Return a cluster's last result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""
-            return LastClusterQuery(**columns, covers=covers, content=content)
+            return LastClusterQueryResult(**columns, covers=covers, content=content)
         return None

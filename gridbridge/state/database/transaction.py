@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.errors import StateError
-from gridbridge.state.database.state_file import convert_database_errors, open_engine
+from gridbridge.state.database.state_file import convert_database_errors, open_or_migrate_state
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -28,8 +28,8 @@ class StateFile:
     """The open state file, for one thread.
 
     Classes such as CampaignRows are built over it. Each of their methods is one transaction, unless
-    `transaction()` groups several. Methods raise StateError if the file cannot be read or written.
-    Then the whole transaction is rolled back, and the next one may succeed.
+    `transaction()` groups several. Methods raise StateError if the file cannot be read or
+    written. Then the whole transaction is rolled back, and the next one may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -44,10 +44,10 @@ class StateFile:
         """Open the state at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
 
         With `is_unchanged` the state must exist with this program's schema, and each change fails.
-        Raises StateError for a newer schema, for a foreign file, and for a file that cannot be
-        written.
+        Raises StateError for a newer schema, for a foreign file, and for a file that
+        cannot be written.
         """
-        return cls(*open_engine(url, is_unchanged=is_unchanged))
+        return cls(*open_or_migrate_state(url, is_unchanged=is_unchanged))
 
     def close(self) -> None:
         """Close the state file."""

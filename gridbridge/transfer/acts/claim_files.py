@@ -11,7 +11,7 @@ import stat
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.batch.wrapper_claim import GRANTS
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import SPOOL
@@ -20,7 +20,7 @@ from gridbridge.model.route import BARE, Away
 from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES, claim_file_name, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.shell import files, ssh
-from gridbridge.state.spool_reader import FolderScan
+from gridbridge.state.spool_reader import ResumableFolderScan
 
 MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
 # Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
@@ -81,7 +81,10 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
 
 
 def sweep_claims(
-    claimed: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
+    claimed: Container[str],
+    now_s: float,
+    spool: str = SPOOL,
+    names: ResumableFolderScan | None = None,
 ) -> None:
     """Remove old claims of jobs without a known transfer, but no home claim.
 
@@ -89,7 +92,7 @@ def sweep_claims(
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
-        entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
+        entries = (names or ResumableFolderScan()).take(f"{spool}/{FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # the folder is missing if no cluster uses claims
@@ -129,7 +132,7 @@ class ClaimFiles:
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
         self._policy = policy
         self._spool = spool
-        self._names = FolderScan()
+        self._names = ResumableFolderScan()
 
     @property
     def is_amid_sweep(self) -> bool:
@@ -158,11 +161,11 @@ class ClaimFiles:
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make the grants of transfers at a remote cluster; safe to repeat."""
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        create_remote_grants(reach_cluster(self._policy, cluster), names)
+        create_remote_grants(configured_cluster_address(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
         remove_remote_grant(
-            reach_cluster(self._policy, transfer.remote),
+            configured_cluster_address(self._policy, transfer.remote),
             claim_file_name(transfer.claim, transfer.uid),
         )

@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.adapters import task_guard_of_home
-from gridbridge.batch.clusters import reach_home_cluster
+from gridbridge.batch.adapters import local_task_guard_of_home
+from gridbridge.batch.clusters import configured_home_address
 from gridbridge.decisions.transfer import home_request
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import ConfigError
-from gridbridge.model.ids import TransferId, parse_transfer
+from gridbridge.model.ids import TransferId, parse_transfer_name
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import BALANCE, JobRequest, Variant
 from gridbridge.model.route import Away, Home
-from gridbridge.model.transfer.guard import GuardKind
+from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AT_ONCE = 100  # jobs of one query
 
 
-class LocalTasks:
+class LocalTaskActs:
     """The local tasks of the home cluster, which has the transfer queues.
 
     Every act on a task is safe to repeat. A failed act raises CommandFailed, and ConfigError
@@ -91,7 +91,7 @@ class LocalTasks:
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
-        tasks.remove_task_guard(where, copy, GuardKind.START)
+        tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
         """Keep a local job off the queues to the remote cluster that has its task.
@@ -104,13 +104,15 @@ class LocalTasks:
             transfer.queue,
             *(name for name, to in queues if to.cluster == transfer.remote),
         }
-        other_queues = partial(home_request.without_transfer_queues, transfer_queues=remote_queues)
+        other_queues = partial(
+            home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
+        )
         tasks.keep_job_off_queues(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
         """Let a transfer's job start again in all queues of its own request."""
         where, tasks = self._home()
-        tasks.restore_queue_list(where, parse_transfer(name))
+        tasks.restore_queue_list(where, parse_transfer_name(name))
 
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue of the home cluster can run a transfer's job."""
@@ -125,16 +127,16 @@ class LocalTasks:
     def _home(self) -> "tuple[Home, LocalTaskGuard[Away]]":
         if self._policy.why_no_queues:
             raise ConfigError((self._policy.why_no_queues,))
-        where = reach_home_cluster(self._policy, self._policy.site.cluster)
-        return where, task_guard_of_home(where)
+        where = configured_home_address(self._policy, self._policy.site.cluster)
+        return where, local_task_guard_of_home(where)
 
     def _variants(self, own: JobRequest) -> Iterator[Variant]:
-        for mark in home_request.ways_to_keep_job_home(own.hard, own.queues, self._queues):
+        for mark in home_request.stay_home_request_changes(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 
 
 def _task(transfer: Transfer) -> TransferId:
-    return parse_transfer(transfer.name)
+    return parse_transfer_name(transfer.name)
 
 
 def _request(request: JobRequest) -> HomeJobRequest:
@@ -148,4 +150,4 @@ def _request(request: JobRequest) -> HomeJobRequest:
 
 
 def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
-    return home_request.rerun_policy_of_queues(request.hard, request.own_queues, own)
+    return home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)

@@ -6,30 +6,34 @@ common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the wh
 
 from collections.abc import Collection
 
-from gridbridge.batch import load_home_adapter, load_refusal_marker
-from gridbridge.decisions.transfer.home_request import ways_to_keep_job_home
+from gridbridge.batch import load_home_job_control, load_refused_job_marker
+from gridbridge.decisions.transfer.home_request import stay_home_request_changes
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import StarterMessage, TransferOutcome
+from gridbridge.model.message import TransferMessage, TransferOutcome
 from gridbridge.model.route import Home
 from gridbridge.model.transfer.guard import asks_for_home
 
 NOBODY = "no local queue can run the job either"
 
 
-def send_refused_home(
+def send_refused_job_home(
     home: Home, job: str, own_queues: Collection[str], reason: str
-) -> StarterMessage:
+) -> TransferMessage:
     """Mark a job to stay at home; return its end: put back, or error state.
 
     Raises GridbridgeError when the job can't be marked now.
     """
-    own, marker = load_home_adapter(home).query_job_request(home, job), load_refusal_marker(home)
+    own, marker = (
+        load_home_job_control(home).query_job_request(home, job),
+        load_refused_job_marker(home),
+    )
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
     is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
     variants = (
-        (mark.hard, mark.queues) for mark in ways_to_keep_job_home(own.hard, own.queues, own_queues)
+        (mark.hard, mark.queues)
+        for mark in stay_home_request_changes(own.hard, own.queues, own_queues)
     )
     if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
-        return StarterMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
-    return StarterMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")
+        return TransferMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
+    return TransferMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

@@ -5,26 +5,31 @@ from collections.abc import Callable, Mapping
 
 from gridbridge.batch import load_submit_adapter, root_helpers
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
-from gridbridge.errors import OwnerUnknown
+from gridbridge.errors import OwnerAccountGone
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, shorten_reason
+from gridbridge.model.message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+    shorten_reason,
+)
 from gridbridge.model.places import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program import ownerless_jobs
 from gridbridge.transfer.acts.claim_files import ClaimFiles
-from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 
 
-class RemoteJobs:
+class RemoteJobActs:
     """The service's acts on the remote jobs of transfers."""
 
-    def __init__(self, policy: Policy, tasks: LocalTasks) -> None:
+    def __init__(self, policy: Policy, tasks: LocalTaskActs) -> None:
         self._policy = policy
         self._tasks = tasks
 
@@ -35,11 +40,13 @@ class RemoteJobs:
     def delete(self, action: TransferAction) -> None:
         """Delete the remote job as its owner; at an embedded site the service is the owner."""
         if self._policy.is_personal:
-            _delete_own(reach_cluster(self._policy, action.transfer.remote), action.transfer)
+            _delete_own(
+                configured_cluster_address(self._policy, action.transfer.remote), action.transfer
+            )
             return
         try:
             _as_owner("delete", action.transfer)
-        except OwnerUnknown:
+        except OwnerAccountGone:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
@@ -52,24 +59,24 @@ class RemoteJobs:
             self._policy, transfer.remote, transfer.owner, transfer.name, job
         )
 
-    def give_up(self, action: TransferAction) -> StarterMessage:
+    def give_up(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job in error state; return the verdict with the job's own error."""
         transfer = action.transfer
-        where = reach_cluster(self._policy, transfer.remote)
+        where = configured_cluster_address(self._policy, transfer.remote)
         details = status_adapter(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
         reason = shorten_reason("; ".join((action.why, *reasons[:1])))
-        return _error(transfer, FailureCause.BLOCKED, reason)
+        return _error(transfer, TransferFailureCause.BLOCKED, reason)
 
-    def look_up_end(self, action: TransferAction) -> StarterMessage | None:
+    def look_up_end(self, action: TransferAction) -> TransferMessage | None:
         """Return the verdict by the remote cluster's accounting; None without a record."""
         transfer = action.transfer
-        where = reach_cluster(self._policy, transfer.remote)
+        where = configured_cluster_address(self._policy, transfer.remote)
         end = status_adapter(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
-    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
+    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
         """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
@@ -77,13 +84,13 @@ class RemoteJobs:
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the accounts of jobs at a remote cluster, without jobs that are gone."""
-        where = reach_cluster(self._policy, cluster)
+        where = configured_cluster_address(self._policy, cluster)
         system = adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: OrphanJob) -> None:
         """Delete a held orphan under a transfer's name, as operator without its owner."""
-        where = reach_cluster(self._policy, orphan.cluster)
+        where = configured_cluster_address(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
             for job in status_adapter(where).query_job_details(where, orphan.job_id)
@@ -98,12 +105,12 @@ class RemoteJobs:
 def _as_owner(verb: str, transfer: Transfer) -> None:
     """Run a verb of gridbridge-as-user for a transfer's owner; CommandFailed on failure.
 
-    Raises OwnerUnknown without an account, RemoteJobNotOurs if the job's id is another job's by
+    Raises OwnerAccountGone without an account, RemoteJobNotOurs if the job's id is another job's by
     now.
     """
-    result = root_helpers.call_as_user(verb, os.path.basename(transfer.record))
+    result = root_helpers.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
-        raise OwnerUnknown(root_helpers.as_user_refusal(result))
+        raise OwnerAccountGone(root_helpers.gridbridge_as_user_refusal(result))
     result.checked()
 
 
@@ -114,42 +121,42 @@ def _delete_own(where: Away, transfer: Transfer) -> None:
         far.delete_job(where, job)
 
 
-def untraceable_job_verdict(action: TransferAction) -> StarterMessage:
+def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
     """Return the verdict on a remote job that is neither listed nor accounted for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
-    return _error(transfer, FailureCause.VANISHED, reason)
+    return _error(transfer, TransferFailureCause.VANISHED, reason)
 
 
-def disputed_end_verdict(action: TransferAction) -> StarterMessage:
+def disputed_end_verdict(action: TransferAction) -> TransferMessage:
     """Return the verdict on a remote job whose accounting records have different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
-    return _error(transfer, FailureCause.DISPUTED, reason)
+    return _error(transfer, TransferFailureCause.DISPUTED, reason)
 
 
-def _error(transfer: Transfer, cause: str, reason: str) -> StarterMessage:
-    return StarterMessage(
+def _error(transfer: Transfer, cause: str, reason: str) -> TransferMessage:
+    return TransferMessage(
         transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason
     )
 
 
-class TransferActs:
+class TransferActRunner:
     """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
-        self.verdicts = VerdictFiles(policy, folder, spool)
+        self.verdicts = StarterVerdictFiles(policy, folder, spool)
         self.claims = ClaimFiles(policy, spool)
-        self.tasks = LocalTasks(policy)
-        self.remote = RemoteJobs(policy, self.tasks)
-        self._far: Mapping[TransferAct, Callable[[TransferAction], StarterMessage | None]] = {
-            TransferAct.DELETE_REMOTE: self.remote.delete,
-            TransferAct.GIVE_UP: self.remote.give_up,
-            TransferAct.LOOK_UP_END: self.remote.look_up_end,
-            TransferAct.ADOPT_LOCAL: self.tasks.adopt,
-            TransferAct.GUARD_LOCAL: self.tasks.guard,
-            TransferAct.RELEASE_LOCAL: self.tasks.release,
-            TransferAct.UNPIN: self.tasks.unpin,
+        self.tasks = LocalTaskActs(policy)
+        self.remote = RemoteJobActs(policy, self.tasks)
+        self._far: Mapping[TransferActKind, Callable[[TransferAction], TransferMessage | None]] = {
+            TransferActKind.DELETE_REMOTE: self.remote.delete,
+            TransferActKind.GIVE_UP: self.remote.give_up,
+            TransferActKind.LOOK_UP_END: self.remote.look_up_end,
+            TransferActKind.ADOPT_LOCAL: self.tasks.adopt,
+            TransferActKind.GUARD_LOCAL: self.tasks.guard,
+            TransferActKind.RELEASE_LOCAL: self.tasks.release,
+            TransferActKind.UNPIN: self.tasks.unpin,
         }
 
     def follow(self, policy: Policy) -> None:
@@ -157,10 +164,10 @@ class TransferActs:
         for subject in (self.verdicts, self.claims, self.tasks, self.remote):
             subject.follow(policy)
 
-    def far(self, action: TransferAction) -> StarterMessage | None:
+    def far(self, action: TransferAction) -> TransferMessage | None:
         """Run an act at a cluster; return the transfer's verdict if the act found the end."""
         return self._far[action.act](action)
 
-    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
+    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
         """Return the verdict for a remote job's end."""
         return self.remote.judge(end, transfer)

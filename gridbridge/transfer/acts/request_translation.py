@@ -6,15 +6,15 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.offered_names import check_offered_names
-from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
+from gridbridge.decisions.transfer.offered_names import require_cluster_offers_request
+from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.model import vocabulary
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.request import JobRequest, JobSpec, is_home_place
+from gridbridge.model.request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.route import TransferRoute
 from gridbridge.model.transfer import request_rules
 from gridbridge.model.transfer.request_rules import RequestMapping
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 from gridbridge.state import published_values
 
 
@@ -24,26 +24,26 @@ def translate_request_for_queue(
     """Translate a job by the published names and mapping of a transfer queue's cluster."""
     return translate_job_request(
         spec,
-        request_rules.decode_mapping(published_values.read_mapping(queue, folder))
+        request_rules.decode_request_mapping(published_values.read_request_mapping(queue, folder))
         if route.remote_mapped
         else RequestMapping({}),
         read_offered_resources(route.remote, folder),
         route.remote,
-        published_values.list_published_queues(folder),
+        published_values.list_queues_with_routes(folder),
     )
 
 
-def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
+def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
     """Return the published names that a cluster offers; None while none are published."""
-    published = published_values.read_vocabulary(cluster, folder)
-    return None if published is None else vocabulary.decode_vocabulary(published)
+    published = published_values.read_offered_names(cluster, folder)
+    return None if published is None else vocabulary.decode_offered_names(published)
 
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a remote cluster that would send the job on, if any."""
     published = published_values.read_local_only_queues(remote, folder)
     return (
-        spec.but(request=vocabulary.decode_local_queues(published).keep(spec.request))
+        spec.but(request=vocabulary.decode_local_only_queues(published).keep(spec.request))
         if published
         else spec
     )
@@ -52,7 +52,7 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
 def translate_job_request(
     spec: JobSpec,
     rules: RequestMapping,
-    offered: ClusterVocabulary | None,
+    offered: NamesOfferedByCluster | None,
     remote: str,
     own_queues: Container[str],
 ) -> tuple[JobSpec, tuple[str, ...]]:
@@ -62,9 +62,9 @@ def translate_job_request(
     transfer queues, which no rule concerns. Raises UnmappableRequest when no translation exists.
     """
     request = spec.request
-    mapped = MappedRequest(
-        hard=tuple(pair for pair in request.hard if not is_home_place(pair[0])),
-        soft=tuple(pair for pair in request.soft if not is_home_place(pair[0])),
+    mapped = HomeOrRemoteRequest(
+        hard=tuple(pair for pair in request.hard if not is_home_only_resource(pair[0])),
+        soft=tuple(pair for pair in request.soft if not is_home_only_resource(pair[0])),
         pe=spec.pe,
         slots=spec.slots,
         project=request.project,
@@ -72,7 +72,7 @@ def translate_job_request(
     )
     remote_request = translate_request(mapped, rules, remote)
     if offered is not None:
-        remote_request = check_offered_names(remote_request, offered, remote)
+        remote_request = require_cluster_offers_request(remote_request, offered, remote)
     asks = request.but(
         hard=remote_request.hard,
         soft=remote_request.soft,
@@ -86,7 +86,7 @@ def translate_job_request(
     )
 
 
-def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int], ...]:
+def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     """Return the slots on each node, if a mapping rule spreads the slots."""
     if not remote_request.spread:
         return ()

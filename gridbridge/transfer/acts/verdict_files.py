@@ -1,6 +1,6 @@
 """The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
-from gridbridge.model.message import StarterMessage, encode_message
+from gridbridge.model.message import TransferMessage, encode_transfer_message
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import TransferAction
@@ -10,7 +10,7 @@ from gridbridge.state import published_values, spool
 from gridbridge.state.published_files import UNLISTED, publish_file
 
 
-class VerdictFiles:
+class StarterVerdictFiles:
     """The verdict files that starters read, and the FIFOs on which starters sleep."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
@@ -26,26 +26,26 @@ class VerdictFiles:
         """Publish a transfer's verdict and wake the starter."""
         transfer = action.transfer
         if action.verdict:
-            path = published_values.verdict_path(transfer.name, transfer.uid, self._folder)
-            publish_file(path, encode_message(action.verdict), UNLISTED)
+            path = published_values.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
+            publish_file(path, encode_transfer_message(action.verdict), UNLISTED)
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
-    def reply(self, wake: str, uid: int, answer: StarterMessage) -> None:
+    def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer a restarted task's question and wake its starter, within the uid's limit."""
         if (
             published_values.count_verdicts(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
         ):
             publish_file(
-                published_values.reply_path(wake, uid, self._folder),
-                encode_message(answer),
+                published_values.answer_path_for_starter(wake, uid, self._folder),
+                encode_transfer_message(answer),
                 UNLISTED,
             )
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
         """Make the verdict folders unlistable: their file names are names of FIFOs."""
-        published_values.hide_verdicts(UNLISTED, self._folder)
+        published_values.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
         """Say whether a transfer's starter sleeps on its FIFO."""
@@ -53,7 +53,7 @@ class VerdictFiles:
 
     def retract(self, name: str, uid: int) -> None:
         """Remove the published verdict of a closed transfer."""
-        files.remove_file(published_values.verdict_path(name, uid, self._folder))
+        files.remove_file(published_values.transfer_verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""

@@ -14,13 +14,13 @@ from gridbridge.cli.options import (
     FiniteNumberRange,
     format_local_time,
 )
-from gridbridge.model.accounting import AccountingRecord, RemoteRecord
+from gridbridge.model.accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
 from gridbridge.transfer.remote_tools.qacct_remote import (
     ANYBODY,
+    HomeAndRemoteAccounting,
     RemoteUsageTotal,
-    TaskAccounting,
 )
 
 UNKNOWN = 1
@@ -100,7 +100,7 @@ def main() -> None:
 
 def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
-        tasks, notes = service.read_task_accounting(job, now, folder, path)
+        tasks, notes = service.read_accounting_home_and_away(job, now, folder, path)
     except service.NoAccountedJob as error:
         output.print_error(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
@@ -110,7 +110,9 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
     print_task_usage(tasks, notes, now)
 
 
-def print_task_usage(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
+def print_task_usage(
+    tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime
+) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
@@ -122,7 +124,7 @@ def _note(notes: Sequence[str]) -> None:
         output.print_error(f"qacct_remote: {note}")
 
 
-def _rows(task: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
+def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
     """Return rows for local records, remote records, and jobs without a remote record."""
     rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
     rows += [
@@ -146,7 +148,11 @@ def _rows(task: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
 
 
 def _row(
-    job: str, cluster: str, record: AccountingRecord | RemoteRecord, by: str, now: datetime
+    job: str,
+    cluster: str,
+    record: JobRunAccounting | RemoteJobRunAccounting,
+    by: str,
+    now: datetime,
 ) -> tuple[str, ...]:
     waited_s = None
     if record.submitted_at and record.started_at:

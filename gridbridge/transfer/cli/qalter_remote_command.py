@@ -31,7 +31,7 @@ INSTEAD = {  # hints for qalter's other options
 }
 
 
-class QalterCommand(click.Command):
+class QalterRemoteCommand(click.Command):
     """A click command that refuses qalter's other options with a hint."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
     return pairs or None
 
 
-@click.command(cls=QalterCommand, context_settings={"help_option_names": ["--help", "-help"]})
+@click.command(cls=QalterRemoteCommand, context_settings={"help_option_names": ["--help", "-help"]})
 @click.argument("job", metavar="JOB[.TASK]")
 @click.option("-p", "priority", metavar="N", type=click.IntRange(-1023, 1024), help="Set priority.")
 @click.option(
@@ -103,7 +103,7 @@ def qalter_remote(
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
-    change = service.JobRequestChange(
+    change = service.RemoteJobRequestChange(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
     results = service.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)

@@ -40,12 +40,16 @@ def qdel_remote(
     if owner and PATTERN & set(owner):
         raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
-        results = service.delete_all_remote_jobs(owner, is_dry=is_dry, folder=folder, path=path)
+        results = service.delete_owner_transferred_jobs(
+            owner, is_dry=is_dry, folder=folder, path=path
+        )
     else:
         results = (
             result
             for job in remote_job.parse_job_list(jobs)
-            for result in service.delete_remote_tasks(job, is_dry=is_dry, folder=folder, path=path)
+            for result in service.delete_transferred_tasks(
+                job, is_dry=is_dry, folder=folder, path=path
+            )
         )
     print_act_results("qdel_remote", results, is_json)
 

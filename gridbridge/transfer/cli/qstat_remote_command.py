@@ -111,7 +111,7 @@ def _print_jobs(
     for job in jobs:
         try:
             alarm, details = service.query_task_details(job, asking, now, folder)
-        except reports.UnknownJob as error:
+        except reports.JobWithoutTransfers as error:
             unknown.append(str(error))
             continue
         tasks += details

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.accounting import (
-    AccountingCursor,
-    AccountingRecord,
-    RemoteRecord,
-    UsageSource,
+    ClusterAccountingProgress,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
 )
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import is_transfer_name
@@ -30,8 +30,8 @@ _log = logging.getLogger(__name__)
 class AccountingFileReading:
     """The result of reading an accounting file once: records, cursor and error."""
 
-    cursor: AccountingCursor
-    records: tuple[RemoteRecord, ...] = ()
+    cursor: ClusterAccountingProgress
+    records: tuple[RemoteJobRunAccounting, ...] = ()
     is_more: bool = False
     lost: str = ""
     trouble: str = ""
@@ -42,7 +42,7 @@ class AccountingReader:
 
     def __init__(
         self,
-        cursor: AccountingCursor,
+        cursor: ClusterAccountingProgress,
         cluster: Cluster,
         accounts: "JobAccountingReader[Away]",
         prefix: str,
@@ -103,7 +103,7 @@ class AccountingReader:
                 cursor=self.cursor, trouble=f"{type(error).__name__}: {error}"
             )
 
-    def _look(self, before: AccountingCursor) -> AccountingFileReading:
+    def _look(self, before: ClusterAccountingProgress) -> AccountingFileReading:
         step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
         records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
         return AccountingFileReading(
@@ -119,8 +119,8 @@ class AccountingReader:
 
 
 def transfer_accounting_records(
-    lines: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
-) -> Iterator[RemoteRecord]:
+    lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: Cluster
+) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
     for line, record in lines:
         if is_transfer_name(record.account):  # other account names may have the same prefix
@@ -128,15 +128,15 @@ def transfer_accounting_records(
 
 
 def _remote_record(
-    line: str, record: AccountingRecord, name: str, cluster: Cluster
-) -> RemoteRecord:
+    line: str, record: JobRunAccounting, name: str, cluster: Cluster
+) -> RemoteJobRunAccounting:
     """Convert an accounting record to its stored form, with the owner's name at home."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
-    return RemoteRecord(
+    return RemoteJobRunAccounting(
         transfer=record.account,
         cluster=name,
-        source=UsageSource.ACCOUNTING,
-        mark=followed_file.bytes_digest(line.encode("utf-8", "replace")),
+        source=RemoteUsageSource.ACCOUNTING,
+        mark=followed_file.blake2b_hex_digest(line.encode("utf-8", "replace")),
         job_id=record.job_id,
         owner=owner,
         queue=record.queue,

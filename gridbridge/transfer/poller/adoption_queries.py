@@ -1,20 +1,20 @@
 """Tell the starter of a restarted task which transfer the task belongs to."""
 
-from gridbridge.decisions.transfer.local_guards import undelivered_transfer_of_asker
+from gridbridge.decisions.transfer.local_guards import ended_transfer_of_requeued_job
 from gridbridge.decisions.transfer.starter_message_rules import (
-    answer_restarted_task,
-    does_new_starter_ask,
     invalid_message_value,
     is_job_number_reused,
+    is_new_starter_of_dying_task,
+    transfer_for_restarted_task,
 )
 from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
-from gridbridge.model.message import DesiredJobState, StarterMessage
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.state.spool_reader import SpooledMessage
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 
@@ -26,7 +26,7 @@ class AdoptionQueries:
         self,
         ledger: TransferLedger,
         inbox: SpoolInbox,
-        verdicts: VerdictFiles,
+        verdicts: StarterVerdictFiles,
         unheard_ends: UndeliveredEndTracker,
         clock: Clock,
     ) -> None:
@@ -38,37 +38,37 @@ class AdoptionQueries:
         self._unheard_ends = unheard_ends
         self._clock = clock
 
-    def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
+    def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
         """Tell a restarted task's starter the task's transfer; refuse a wrong question."""
         message = spooled.message
         if invalid_message_value(message) or not message.wake:
-            return RejectedAction(what="question", reason="invalid question or no FIFO")
+            return RejectedStarterMessage(what="question", reason="invalid question or no FIFO")
         attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
         self.with_new_starter |= {
-            transfer.key for transfer in attempts if does_new_starter_ask(transfer, message)
+            transfer.key for transfer in attempts if is_new_starter_of_dying_task(transfer, message)
         }
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_asleep(transfer)]
-        if reply := answer_restarted_task(attempts, message, asleep):
+        if reply := transfer_for_restarted_task(attempts, message, asleep):
             replied = self._ledger.find((reply.transfer, spooled.uid))
             stage = self._inbox.stage_of(replied.record) if replied else ""
             self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
         return None
 
-    def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
+    def _attempts(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
         """Return a task's transfers; reopen a transfer whose end home may have missed."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
-        ended = undelivered_transfer_of_asker(attempts, message)
+        ended = ended_transfer_of_requeued_job(attempts, message)
         if not ended or not self._unheard_ends.awaits(ended):
             return attempts
         self._ledger.reopen(ended)
         return self._ledger.attempts(message.transfer, uid)
 
-    def _disowned(self, transfer: Transfer, message: StarterMessage) -> Transfer:
+    def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
         """Delete a transfer whose job number now belongs to a new job at home."""
         is_live = (
             not transfer.is_over
-            and transfer.desired != DesiredJobState.DEAD
+            and transfer.desired != DesiredLocalJobState.DEAD
             and transfer.wake != message.wake
         )
         if not is_live or not is_job_number_reused(
@@ -76,7 +76,7 @@ class AdoptionQueries:
         ):
             return transfer
         transfer = transfer.but(
-            desired=DesiredJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
+            desired=DesiredLocalJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED
         )
         self._ledger.keep(transfer)
         self._ledger.note(transfer, NUMBER_REUSED)

@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import circuit_breaker
-from gridbridge.decisions.transfer.circuit_breaker import BreakerObservation
+from gridbridge.decisions.transfer.circuit_breaker import BreakerEvidence
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownBreaker, ShownBreakers
+from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer.transfer_sections import BreakerSection
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 
 _log = logging.getLogger(__name__)
 
@@ -21,16 +21,16 @@ _log = logging.getLogger(__name__)
 class ClusterBreakers:
     """The breaker of each remote cluster; published breakers survive a restart."""
 
-    def __init__(self, policy: BreakerSection, views: PublishedViews, clock: Clock) -> None:
+    def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
-        self._known: dict[str, ShownBreaker] = clock.dated(_moved)
+        self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
         # the system clock may have been set back while the poller was down
         self._known.update(
             {state.cluster: self._shortened(state) for state in views.shown_breakers()}
         )
-        self._unproved: dict[tuple[str, str], dict[int, BreakerObservation]] = {}  # by local job
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by local job
         self._proved: set[TransferKey] = set()  # transfers whose task home listed in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
@@ -47,13 +47,13 @@ class ClusterBreakers:
         self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
     ) -> None:
         """Count a remote job's success or failure once the home cluster lists its task."""
-        observation = circuit_breaker.observe_breaker_event(before, transfer, self._policy)
+        observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return
         if transfer.key in self._proved:
             self._count(observation, self._of_queues(transfers))
             return
-        self._put(circuit_breaker.update_breaker_unproved(self._of(observation), observation))
+        self._put(circuit_breaker.clear_owner_breaker_failures(self._of(observation), observation))
         waiting = self._unproved.setdefault((observation.owner, observation.cluster), {})
         if observation.job in waiting or len(waiting) < self._policy.failures:
             waiting[observation.job] = observation
@@ -65,7 +65,7 @@ class ClusterBreakers:
             transfer.key
             for transfer in transfers
             if transfer.key not in self._proved
-            and circuit_breaker.is_task_in_queue(
+            and circuit_breaker.is_owner_task_in_home_queue(
                 transfer.name, transfer.owner, transfer.queue, home
             )
         )
@@ -101,7 +101,7 @@ class ClusterBreakers:
         )
 
     def _first_probes(
-        self, state: ShownBreaker, transfers: Collection[Transfer]
+        self, state: PublishedClusterBreaker, transfers: Collection[Transfer]
     ) -> dict[str, datetime]:
         """Return when each owner's first probe job began, even if that probe is over."""
         if not state.until:
@@ -121,10 +121,12 @@ class ClusterBreakers:
         """Return a reason for each cluster whose queues are closed or being probed."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
-    def _of(self, observation: BreakerObservation) -> ShownBreaker:
-        return self._known.get(observation.cluster, ShownBreaker(cluster=observation.cluster))
+    def _of(self, observation: BreakerEvidence) -> PublishedClusterBreaker:
+        return self._known.get(
+            observation.cluster, PublishedClusterBreaker(cluster=observation.cluster)
+        )
 
-    def _count(self, observation: BreakerObservation, transfers: Iterable[Transfer]) -> None:
+    def _count(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
         self._put(
             circuit_breaker.update_breaker(
@@ -132,8 +134,8 @@ class ClusterBreakers:
             )
         )
 
-    def _put(self, state: ShownBreaker) -> None:
-        previous = self._known.get(state.cluster, ShownBreaker(cluster=state.cluster))
+    def _put(self, state: PublishedClusterBreaker) -> None:
+        previous = self._known.get(state.cluster, PublishedClusterBreaker(cluster=state.cluster))
         if state == previous:
             return
         self._known[state.cluster] = state
@@ -145,14 +147,14 @@ class ClusterBreakers:
             _log.warning("event=opened cluster=%s why='a job ran there'", state.cluster)
         self._show()
 
-    def _shortened(self, state: ShownBreaker) -> ShownBreaker:
+    def _shortened(self, state: PublishedClusterBreaker) -> PublishedClusterBreaker:
         """Limit the time that a breaker stays closed to `pause_max_s` from now."""
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
         return replace(state, until=state.until and min(state.until, latest))
 
     def _show(self) -> None:
-        self._views.breakers(ShownBreakers(breakers=tuple(self._known.values())))
+        self._views.breakers(PublishedBreakersOfClusters(breakers=tuple(self._known.values())))
 
 
-def _moved(state: ShownBreaker, step: timedelta) -> ShownBreaker:
+def _moved(state: PublishedClusterBreaker, step: timedelta) -> PublishedClusterBreaker:
     return replace(state, until=state.until and state.until + step)

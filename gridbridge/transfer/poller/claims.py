@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from functools import partial
 
 from gridbridge.decisions.transfer.recall_policy import waits_for_claim_grant
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.errors import StateError
-from gridbridge.model.message import REQUEUE, FailureCause, StarterMessage, TransferOutcome
+from gridbridge.model.message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import (
     FENCED,
@@ -22,7 +22,7 @@ from gridbridge.model.transfer.claim import (
     JOB,
     claim_file_name,
     claim_key_file,
-    is_grant,
+    is_claim_granted_by_home,
     split_claim,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
@@ -40,7 +40,7 @@ DOUBT_S = 30.0  # a job without its grant ends at most this long after claim_wai
 _log = logging.getLogger(__name__)
 
 
-class TransferClaims:
+class RemoteJobClaimService:
     """Sends grants and removes claims; the state file has the holder of each claim."""
 
     def __init__(
@@ -68,10 +68,14 @@ class TransferClaims:
     def load(self) -> None:
         """Schedule the grants that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
-            if is_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
+            if (
+                is_claim_granted_by_home(transfer.claim)
+                and transfer.claimed == JOB
+                and not transfer.verdict
+            ):
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
-    def decide(self, situation: TransferSituation) -> None:
+    def decide(self, situation: TransferDecisionInputs) -> None:
         """Record a grant for each remote job that waits for its claim; `send` delivers."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and waits_for_claim_grant(transfer, situation):
@@ -104,11 +108,11 @@ class TransferClaims:
             _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
             return False
         if is_had:
-            end = StarterMessage(
+            end = TransferMessage(
                 transfer=transfer.name,
                 outcome=TransferOutcome.REQUEUE,
                 claim=HOME,
-                cause=FailureCause.RECALLED,
+                cause=TransferFailureCause.RECALLED,
                 reason=why,
             )
             now = self._clock.now()
@@ -123,9 +127,9 @@ class TransferClaims:
         return is_had
 
     def _take_claim(self, transfer: Transfer) -> bool:
-        return is_grant(transfer.claim) or self._files.take(transfer)
+        return is_claim_granted_by_home(transfer.claim) or self._files.take(transfer)
 
-    def limited(self, transfer: Transfer, end: StarterMessage) -> StarterMessage:
+    def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return a job's end; too many ends without a claim become an error of the task."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
@@ -133,15 +137,19 @@ class TransferClaims:
             return end
         before = self._ledger.attempts(transfer.name, transfer.uid)
         earlier = (attempt for attempt in before if attempt.name != transfer.name)
-        times = 1 + sum(attempt.cause == FailureCause.UNGRANTED for attempt in earlier)
+        times = 1 + sum(attempt.cause == TransferFailureCause.UNGRANTED for attempt in earlier)
         if times <= queue.recall_limit:
             return end
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
-    def _doubt(self, transfer: Transfer, end: StarterMessage) -> None:
+    def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a granted job that ended as fenced: the job may not have seen its grant."""
         cluster = self._policy.clusters.get(transfer.remote)
-        if not cluster or not is_grant(transfer.claim) or end.exit_status != str(REQUEUE):
+        if (
+            not cluster
+            or not is_claim_granted_by_home(transfer.claim)
+            or end.exit_status != str(REQUEUE)
+        ):
             return
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:

@@ -10,14 +10,14 @@ from gridbridge.errors import StateError
 from gridbridge.model.places import LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import ReloadableConfiguration, read_previous_configuration
+from gridbridge.program.configuration import ReloadableConfiguration, read_saved_configuration
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
 from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer
-from gridbridge.transfer.poller.transfer_round import TransferProgram
+from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
@@ -26,11 +26,11 @@ ANOTHER_RUNS = 1  # exit status if another poller has the lock
 _log = logging.getLogger(__name__)
 
 
-def run_poller(signals: ProcessSignals) -> None:
+def run_poller(signals: StopAndReloadSignals) -> None:
     """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
     configuration = ReloadableConfiguration(
-        clock, earlier=lambda: read_previous_configuration(clock.now())
+        clock, earlier=lambda: read_saved_configuration(clock.now())
     )
     service_process.require_service_account(configuration.policy)
     service_process.start_service_log(configuration.policy)
@@ -47,7 +47,7 @@ def run_poller(signals: ProcessSignals) -> None:
 
 def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
     """Keep the last configuration if the new one is invalid or drops open transfers."""
-    if earlier := read_previous_configuration(clock.now()):
+    if earlier := read_saved_configuration(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
@@ -68,7 +68,7 @@ class PollerDaemon:
     """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
 
     def __init__(
-        self, configuration: ReloadableConfiguration, signals: ProcessSignals, clock: Clock
+        self, configuration: ReloadableConfiguration, signals: StopAndReloadSignals, clock: Clock
     ) -> None:
         """Build the transfer service; StateError if its state can't be loaded."""
         self._configuration = configuration
@@ -83,10 +83,10 @@ class PollerDaemon:
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator[TransferProgram]:
+    def open_cycle(self) -> Iterator[PollRoundSteps]:
         """Open a poll round under the newest valid configuration."""
         if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
-            apply_new_configuration(self._configuration, self.service)
+            apply_new_poller_configuration(self._configuration, self.service)
         with self.service.open_round() as a_round:
             yield a_round
         if self.service.has_unasked():
@@ -108,7 +108,7 @@ class PollerDaemon:
         service_process.set_log_level(self._configuration.policy)
 
 
-def apply_new_configuration(
+def apply_new_poller_configuration(
     configuration: ReloadableConfiguration, service: TransferService
 ) -> None:
     """Apply a changed gridbridge.toml to the service, and publish the file in force."""

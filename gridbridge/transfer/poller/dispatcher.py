@@ -7,29 +7,29 @@ from functools import partial
 
 from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
 from gridbridge.errors import ConflictingEnds, GridbridgeError, RemoteJobNotOurs, describe_error
-from gridbridge.model.message import StarterMessage, shorten_reason
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.message import TransferMessage, shorten_reason
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.owner_threads import OwnerThreadPools
-from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 AGAIN_S = 2.0  # first pause before a failed act is retried; doubles
 LONGEST_S = 60.0  # longest pause: nothing reports that a failure's cause is gone
 
-Name = tuple[TransferAct, str, int]
+Name = tuple[TransferActKind, str, int]
 
 _log = logging.getLogger(__name__)
 
 
-class ActDispatcher:
+class TransferActDispatcher:
     """The acts that threads do for transfers now, and the pauses of failed acts."""
 
     def __init__(
         self,
-        acts: TransferActs,
+        acts: TransferActRunner,
         workers: OwnerThreadPools,
         usage_records: RemoteUsageService,
         clock: Callable[[], float],
@@ -43,7 +43,7 @@ class ActDispatcher:
         self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
         self.not_ours: list[Transfer] = []  # transfers whose remote id another job has
         self.not_deleted: list[tuple[Transfer, str]] = []  # no account of the owner
-        self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
+        self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
         """Return whether an act's pause is over and no thread does the act yet.
@@ -54,7 +54,7 @@ class ActDispatcher:
         failing = self._failing.get(name)
         if name in self.open or (failing and not failing.may_try(name)):
             return False
-        return action.act is not TransferAct.LOOK_UP_END or self._backoff.may_try(
+        return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(
             action.transfer.key
         )
 
@@ -62,7 +62,7 @@ class ActDispatcher:
         """Start an act in a thread; an end known from accounting needs no query."""
         self.open[_name(action)] = action, self._future(action)
 
-    def take_done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
+    def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
         """Yield each finished act with the job's end that it found; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
@@ -99,7 +99,7 @@ class ActDispatcher:
         """Forget a transfer's retry pauses, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
-        for act in TransferAct:
+        for act in TransferActKind:
             self._failing.pop((act, *transfer), None)
 
     def recover(self) -> None:
@@ -108,12 +108,12 @@ class ActDispatcher:
 
     def _pause(self, name: Name) -> None:
         """Pause a failed act before its retry, except the release of a local task."""
-        if name not in self._failing and name[0] is not TransferAct.RELEASE_LOCAL:
+        if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)
 
-    def _future(self, action: TransferAction) -> "Future[StarterMessage | None]":
-        is_sought = action.act is TransferAct.LOOK_UP_END
+    def _future(self, action: TransferAction) -> "Future[TransferMessage | None]":
+        is_sought = action.act is TransferActKind.LOOK_UP_END
         try:
             end = self._usage_records.end(action.transfer) if is_sought else None
         except ConflictingEnds as error:
@@ -128,14 +128,14 @@ class ActDispatcher:
         return _completed(verdict_from_accounting(action.transfer, end))
 
 
-def _completed(verdict: StarterMessage | None) -> Future[StarterMessage | None]:
-    future: Future[StarterMessage | None] = Future()
+def _completed(verdict: TransferMessage | None) -> Future[TransferMessage | None]:
+    future: Future[TransferMessage | None] = Future()
     future.set_result(verdict)
     return future
 
 
-def _failed(error: Exception) -> Future[StarterMessage | None]:
-    failed: Future[StarterMessage | None] = Future()
+def _failed(error: Exception) -> Future[TransferMessage | None]:
+    failed: Future[TransferMessage | None] = Future()
     failed.set_exception(error)
     return failed
 

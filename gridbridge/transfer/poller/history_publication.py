@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import job_ownership
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     Transfer,
@@ -16,16 +16,16 @@ from gridbridge.model.transfer.transfer_row import (
     TransferKey,
 )
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.published_transfers import History, PublishedViews
+from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 UNSHOWN = timedelta(minutes=1)  # republish transfers closed this long before a publication
 
 
-class JobHistoryPublisher:
+class TaskHistoryPublisher:
     """Publishes task histories; remembers tasks with an outdated published history."""
 
-    def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
+    def __init__(self, cluster: str, database: StateFile, views: TransferStatePublisher) -> None:
         self._cluster = cluster
         self._transfers = TransferRows(database)
         self._views = views
@@ -42,7 +42,7 @@ class JobHistoryPublisher:
 
     def touch(self, transfer: Transfer) -> None:
         """Mark a transfer's task, so that this round publishes the task's history."""
-        name = parse_transfer(transfer.name)
+        name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
@@ -60,7 +60,7 @@ class JobHistoryPublisher:
 
     def _attempts(self, transfer: str) -> "dict[TransferKey, _Attempt]":
         """Return the cached attempts of a transfer's task; empty before a publication."""
-        name = parse_transfer(transfer)
+        name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
     def publish(self) -> None:
@@ -74,7 +74,7 @@ class JobHistoryPublisher:
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         proved, unproved = (
             job_ownership.proved_owner_uids(transfers),
-            job_ownership.unproved_owner_uids(transfers),
+            job_ownership.uids_claiming_unproved_task(transfers),
         )
         if proved:
             self._views.task(local, _of(attempts, proved))

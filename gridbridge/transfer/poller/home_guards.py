@@ -14,21 +14,21 @@ from gridbridge.decisions.transfer import local_guards
 from gridbridge.decisions.transfer.local_guards import (
     HomeJobRequest,
     is_ended_task_gone,
-    is_newer_than_end,
+    is_home_answer_after_task_end,
 )
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.owner_threads import AT_ONCE, BackgroundQuery, OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
+from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
@@ -39,14 +39,14 @@ LOOK_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class GuardRestorer:
+class MissingGuardRestorer:
     """Finds missing guards in the home cluster's snapshots and restores the guards."""
 
     def __init__(
         self,
         policy: Policy,
         ledger: TransferLedger,
-        tasks: LocalTasks,
+        tasks: LocalTaskActs,
         workers: OwnerThreadPools,
         act: Callable[[TransferAction], None],
         clock: Callable[[], float],
@@ -77,12 +77,12 @@ class GuardRestorer:
         unheld = local_guards.transfers_without_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
-                self._put_back(transfer, GuardKind.HOLD)
+                self._put_back(transfer, HomeStartGuard.HOLD)
         self._unheld = unheld
         if reply := self._look.answer():
             self._take(reply[1])
         if self._look.may_ask():
-            self._ask(local_guards.jobs_with_hidden_guard(self._ledger.all(), local))
+            self._ask(local_guards.jobs_with_guard_not_in_state(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
         """Query the guards of all local jobs, or of the next hundred local jobs."""
@@ -95,7 +95,7 @@ class GuardRestorer:
     def _take(self, requests: dict[int, HomeJobRequest]) -> None:
         """Restore the guards that are missing in the answer to a query of local jobs."""
         for transfer in tuple(self._ledger.all()):
-            request = requests.get(parse_transfer(transfer.name).job)
+            request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
                 local_guards.guard_to_restore(transfer, request, self._policy.queues)
                 if request
@@ -115,7 +115,7 @@ class GuardRestorer:
         missing, self._missing = self._missing, []
         for transfer in missing:
             self._act(
-                TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY)
+                TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY)
             )
 
 
@@ -123,7 +123,11 @@ class StaleGuardRemover:
     """The closed transfers whose local tasks may still be guarded."""
 
     def __init__(
-        self, database: StateFile, ledger: TransferLedger, dispatcher: ActDispatcher, clock: Clock
+        self,
+        database: StateFile,
+        ledger: TransferLedger,
+        dispatcher: TransferActDispatcher,
+        clock: Clock,
     ) -> None:
         self._transfers = TransferRows(database)
         self._ledger = ledger
@@ -137,19 +141,19 @@ class StaleGuardRemover:
 
     def remember(self, closed: Transfer) -> None:
         """Remember a closed transfer if its task may still be guarded."""
-        if local_guards.may_guard_be_late(closed):
+        if local_guards.may_restored_guard_be_stale(closed):
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
         """Return the local job ids that the home cluster's next snapshot must keep."""
-        return {parse_transfer(transfer.name).job for transfer in self._left.values()}
+        return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
         """Release closed transfers' tasks that home lists, except tasks sent again."""
         for transfer in tuple(self._left.values()):
             if is_ended_task_gone(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
-            elif is_newer_than_end(transfer, local):
+            elif is_home_answer_after_task_end(transfer, local):
                 self._let_go(transfer)
 
     def forget_released(self, transfer: Transfer) -> None:
@@ -159,8 +163,8 @@ class StaleGuardRemover:
 
     def _let_go(self, transfer: Transfer) -> None:
         """Release a task, unless a thread is about to restore the task's guard."""
-        action = TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=transfer, why=WHY)
-        guarding = TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=WHY)
+        action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
+        guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
             self._dispatcher.begin(action)
 
@@ -175,7 +179,7 @@ class CopiedGuardRemover:
         self,
         policy: Policy,
         ledger: TransferLedger,
-        tasks: LocalTasks,
+        tasks: LocalTaskActs,
         workers: OwnerThreadPools,
         clock: Callable[[], float],
     ) -> None:
@@ -197,14 +201,14 @@ class CopiedGuardRemover:
                 self._look.ask(self._remote_jobs())
 
     def _remote_jobs(self) -> frozenset[int]:
-        return frozenset(parse_transfer(transfer.name).job for transfer in self._ledger.all())
+        return frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all())
 
     def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Clear the copied start time of qresub copies; return all other deferred jobs."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.requests(new) if new else {}
-        copies = local_guards.qresub_copies(requests, remote_jobs)
+        copies = local_guards.qresub_jobs_with_copied_guard(requests, remote_jobs)
         for job in copies:
             self._free(job, requests[job].deferred_job)
         return waiting & self._others.union(new).difference(copies)

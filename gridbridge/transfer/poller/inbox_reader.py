@@ -5,44 +5,44 @@ from collections.abc import Iterable, Mapping
 
 from gridbridge.decisions.transfer.starter_message_rules import (
     Destination,
-    ReceivedMessage,
+    ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.model.message import MessageKind, shorten_reason
+from gridbridge.model.message import TransferMessageKind, shorten_reason
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.state.spool_reader import SpooledMessage
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
 from gridbridge.transfer.poller.transfer_journal import RefusedMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
-from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
+from gridbridge.transfer.poller.unverified_quota import UnconfirmedTransferQuota
 
 PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
 PREMATURE_OF_UID = 100  # messages of a uid without a record: remote hosts may be faster
 LINGER_S = 1.5  # `closed` messages wait this long, so that one round takes several
 LINGERING = 20  # more waiting `closed` messages start a round
 KIND_ORDER = (
-    MessageKind.RECORD,
-    MessageKind.INTENT,
-    MessageKind.SPARED,
-    MessageKind.ENDED,
-    MessageKind.CLOSED,
-    MessageKind.ASK,
+    TransferMessageKind.RECORD,
+    TransferMessageKind.INTENT,
+    TransferMessageKind.SPARED,
+    TransferMessageKind.ENDED,
+    TransferMessageKind.CLOSED,
+    TransferMessageKind.ASK,
 )
 
 _log = logging.getLogger(__name__)
 
 
-class InboxReader:
+class StarterMessageReader:
     """Takes a round's spool messages; keeps messages that arrive before their record."""
 
     def __init__(
@@ -50,16 +50,16 @@ class InboxReader:
         policy: Policy,
         inbox: SpoolInbox,
         ledger: TransferLedger,
-        verdicts: VerdictFiles,
+        verdicts: StarterVerdictFiles,
         unheard_ends: UndeliveredEndTracker,
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
-        self.premature: dict[str, tuple[float, SpooledMessage]] = {}
-        self.unproved = UnverifiedQuota(ledger, inbox, clock)
+        self.premature: dict[str, tuple[float, MessageWithAuthorUid]] = {}
+        self.unproved = UnconfirmedTransferQuota(ledger, inbox, clock)
         self.questions = AdoptionQueries(ledger, inbox, verdicts, unheard_ends, clock)
         self._done: list[str] = []
-        self._lingering: tuple[SpooledMessage, ...] = ()
+        self._lingering: tuple[MessageWithAuthorUid, ...] = ()
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
@@ -118,32 +118,36 @@ class InboxReader:
         self._inbox.keep_mark()
         self._quota.tell_left_out(_log)
 
-    def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
+    def _may_linger(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
         """Return whether new messages only close transfers, and so may wait for a round."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
-        if any(spooled.message.kind != MessageKind.CLOSED for spooled in new):
+        if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
             return False
         if not self._lingering:
             self._lingering_since = self._clock.steady_s()
         self._lingering = new
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
-    def _take(self, spooled: SpooledMessage, changed: set[TransferKey]) -> list[str]:
+    def _take(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
         """Process one message; return the spool files that can be removed."""
         message = spooled.message
-        if message.kind == MessageKind.ASK:
+        if message.kind == TransferMessageKind.ASK:
             wrong = self.questions.answer(spooled)
             return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find((message.transfer, spooled.uid))
-        if previous is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
+        if (
+            previous is None
+            and message.kind == TransferMessageKind.RECORD
+            and self._has_many(spooled.uid)
+        ):
             return self._postpone(spooled)
         received = self._received(spooled, previous)
         verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.keeps(spooled, verdict):
             self.premature.pop(spooled.path, None)
             return self.unproved.park(spooled, verdict)
-        if isinstance(verdict, RejectedAction):
+        if isinstance(verdict, RejectedStarterMessage):
             refused = self._refuse(spooled, verdict, previous is None)
             if refused:
                 self._refusals.keep(received, verdict)
@@ -155,7 +159,7 @@ class InboxReader:
 
     def _keep(
         self,
-        spooled: SpooledMessage,
+        spooled: MessageWithAuthorUid,
         previous: Transfer | None,
         transfer: Transfer,
         changed: set[TransferKey],
@@ -167,16 +171,18 @@ class InboxReader:
         self._ledger.keep(transfer)
         if previous is None or previous.but(record=transfer.record) != transfer:
             self._ledger.note(transfer, transfer.reason)
-        if spooled.message.kind != MessageKind.RECORD:
+        if spooled.message.kind != TransferMessageKind.RECORD:
             return [spooled.path]
         return [previous.record] if previous and previous.record != spooled.path else []
 
-    def _received(self, spooled: SpooledMessage, previous: Transfer | None) -> ReceivedMessage:
+    def _received(
+        self, spooled: MessageWithAuthorUid, previous: Transfer | None
+    ) -> ReceivedStarterMessage:
         """Return a spool message with all inputs that decide about the message.
 
         A known transfer keeps its route after its queue is removed from the configuration.
         """
-        return ReceivedMessage(
+        return ReceivedStarterMessage(
             message=spooled.message,
             known=previous,
             home=self._home,
@@ -202,18 +208,18 @@ class InboxReader:
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
-    def _postpone(self, spooled: SpooledMessage) -> list[str]:
+    def _postpone(self, spooled: MessageWithAuthorUid) -> list[str]:
         """Keep a new transfer's record waiting until its owner may have more transfers."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
-                spooled, RejectedAction(what=spooled.message.transfer, reason=reason), False
+                spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False
             )
         self.premature[spooled.path] = self._clock.steady_s(), spooled
         return []
 
     def _refuse(
-        self, spooled: SpooledMessage, refusal: RejectedAction, is_early: bool
+        self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool
     ) -> list[str]:
         """Keep a message without a record for a minute; log and remove any other message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
@@ -226,16 +232,16 @@ class InboxReader:
             _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
         return [spooled.path]
 
-    def _may_wait(self, spooled: SpooledMessage) -> bool:
+    def _may_wait(self, spooled: MessageWithAuthorUid) -> bool:
         """Return whether a message without a record may wait; the number is limited."""
         of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
-def _series(spooled: SpooledMessage) -> tuple[str, ...]:
+def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
     """Return a message's series; only the last record of a starter counts."""
     message = spooled.message
-    if message.kind != MessageKind.RECORD:
+    if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)
     return (message.transfer, str(spooled.uid), message.wake)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import orphans
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
@@ -18,10 +18,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import ClusterQueryLogRows
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.transfer.acts.remote_jobs import RemoteJobs
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
-from gridbridge.transfer.poller.claims import TransferClaims
-from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.poller.claims import RemoteJobClaimService
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -36,9 +36,9 @@ class OrphanCleaner:
         self,
         ledger: TransferLedger,
         inbox: SpoolInbox,
-        remote: RemoteJobs,
+        remote: RemoteJobActs,
         workers: OwnerThreadPools,
-        claims: TransferClaims,
+        claims: RemoteJobClaimService,
         act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
@@ -52,7 +52,9 @@ class OrphanCleaner:
         self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
-    def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
+    def clean(
+        self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()
+    ) -> None:
         """Delete orphans and surviving remote jobs; stop watching transfers without jobs.
 
         `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
@@ -63,7 +65,7 @@ class OrphanCleaner:
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
-        for action in orphans.plan_survivor_deletions((*ended, *closed), situation):
+        for action in orphans.plan_outliving_job_deletions((*ended, *closed), situation):
             self._act(action)
         for transfer in closed:
             if orphans.is_remote_job_unlisted(transfer, situation) and self._is_cleared(transfer):
@@ -75,7 +77,7 @@ class OrphanCleaner:
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
                     words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
-                    held = orphans.may_hold_output_files(transfer)
+                    held = orphans.may_remote_folder_have_outputs(transfer)
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if transfer.claimed:
@@ -106,7 +108,7 @@ class OrphanCleaner:
         folder = self._inbox.stage_of(ended.record)
         if not folder:
             return True
-        if orphans.may_hold_output_files(ended):
+        if orphans.may_remote_folder_have_outputs(ended):
             reason = f"kept at {ended.remote}, {folder}"
             self._ledger.note(ended, f"its output files may not be home: {reason}")
             return False
@@ -152,11 +154,11 @@ class OldDataSweeper:
     policy: Policy
     database: StateFile
     inbox: SpoolInbox
-    verdicts: VerdictFiles
+    verdicts: StarterVerdictFiles
     ledger: TransferLedger
-    job_history: JobHistoryPublisher
+    job_history: TaskHistoryPublisher
     cleaner: OrphanCleaner
-    claims: TransferClaims
+    claims: RemoteJobClaimService
     usage_records: RemoteUsageService
     clock: Clock
     swept_at: float = 0.0

@@ -7,67 +7,69 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.watch.last_answers import LastClusterSnapshots
-from gridbridge.program.watch.service_folders import DiskSpaceWatch, TmpdirFolderQuery
+from gridbridge.program.watch.service_folders import DiskSpaceWatch, StarterTmpdirQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.claims import TransferClaims
-from gridbridge.transfer.poller.dispatcher import ActDispatcher
-from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.poller.claims import RemoteJobClaimService
+from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.home_guards import (
     CopiedGuardRemover,
-    GuardRestorer,
+    MissingGuardRestorer,
     StaleGuardRemover,
 )
-from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
-from gridbridge.transfer.poller.recalls import RecallService
+from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
 from gridbridge.transfer.poller.resources import PollerResources
-from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
-from gridbridge.transfer.poller.round_actions import RoundActions
-from gridbridge.transfer.poller.situation_gatherer import TransferSituations
+from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.round_actions import RoundActionRunner
+from gridbridge.transfer.poller.situation_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
-from gridbridge.transfer.poller.task_moves import TaskMoveService
+from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
 from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.transfer_round import (
-    AnswerHandlers,
-    RoundIntake,
-    RoundPublication,
-    StarterWakeup,
-    TransferProgram,
-    TransferReconcilers,
+    ClusterAnswerHandlers,
+    PollRoundInputSources,
+    PollRoundPublishers,
+    PollRoundReconcilers,
+    PollRoundSteps,
+    StarterWakerAfterSilence,
 )
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferStateParts:
+class PollerStateComponents:
     """The parts that hold state; the state file has all data that must survive."""
 
-    job_history: JobHistoryPublisher
+    job_history: TaskHistoryPublisher
     breakers: ClusterBreakers
     ledger: TransferLedger
     plan_journal: TransferPlanJournal
     journal: DecisionJournal
     unheard_ends: UndeliveredEndTracker
-    mail: InboxReader
+    mail: StarterMessageReader
     answers: LastClusterSnapshots
-    reused_ids: ReusedIdDetector
+    reused_ids: ReusedRemoteJobIdDetector
     usage_records: RemoteUsageService
-    situations: TransferSituations
+    situations: TransferDecisionInputGatherer
 
 
-def build_state_parts(policy: Policy, at: PollerResources) -> TransferStateParts:
+def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateComponents:
     """Build the parts that hold state from a configuration and resources."""
-    job_history = JobHistoryPublisher(policy.site.cluster, at.database, at.views)
+    job_history = TaskHistoryPublisher(policy.site.cluster, at.database, at.views)
     breakers = ClusterBreakers(policy.breaker, at.views, at.clock)
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)
     journal = DecisionJournal(at.database)
     unheard_ends = UndeliveredEndTracker(at.database, at.clock)
-    mail = InboxReader(policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal)
+    mail = StarterMessageReader(
+        policy, at.inbox, ledger, at.acts.verdicts, unheard_ends, at.clock, journal
+    )
     answers = LastClusterSnapshots(at.observers, at.database, at.views.answer, at.clock)
-    reused_ids = ReusedIdDetector(ledger, at.acts.remote, at.workers, at.clock.steady_s)
-    return TransferStateParts(
+    reused_ids = ReusedRemoteJobIdDetector(ledger, at.acts.remote, at.workers, at.clock.steady_s)
+    return PollerStateComponents(
         job_history=job_history,
         breakers=breakers,
         ledger=ledger,
@@ -80,7 +82,7 @@ def build_state_parts(policy: Policy, at: PollerResources) -> TransferStateParts
         usage_records=RemoteUsageService(
             policy=policy, database=at.database, views=at.views, clock=at.clock
         ),
-        situations=TransferSituations(
+        situations=TransferDecisionInputGatherer(
             policy=policy,
             ledger=ledger,
             answers=answers,
@@ -93,23 +95,23 @@ def build_state_parts(policy: Policy, at: PollerResources) -> TransferStateParts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferActParts:
+class PollerActComponents:
     """The parts of the service that act for transfers."""
 
-    claims: TransferClaims
-    dispatcher: ActDispatcher
+    claims: RemoteJobClaimService
+    dispatcher: TransferActDispatcher
     late_guards: StaleGuardRemover
-    actions: RoundActions
+    actions: RoundActionRunner
 
 
-def build_act_parts(
-    policy: Policy, at: PollerResources, state: TransferStateParts
-) -> TransferActParts:
+def build_poller_acts(
+    policy: Policy, at: PollerResources, state: PollerStateComponents
+) -> PollerActComponents:
     """Build the parts that act for transfers from resources and state."""
-    claims = TransferClaims(policy, state.ledger, at.acts.claims, at.workers, at.clock)
-    dispatcher = ActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
+    claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
+    dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
     late_guards = StaleGuardRemover(at.database, state.ledger, dispatcher, at.clock)
-    actions = RoundActions(
+    actions = RoundActionRunner(
         policy=policy,
         ledger=state.ledger,
         verdicts=at.acts.verdicts,
@@ -121,14 +123,14 @@ def build_act_parts(
         over=partial(_let_go, state, dispatcher, late_guards),
         clock=at.clock,
     )
-    return TransferActParts(
+    return PollerActComponents(
         claims=claims, dispatcher=dispatcher, late_guards=late_guards, actions=actions
     )
 
 
 def _let_go(
-    state: TransferStateParts,
-    dispatcher: ActDispatcher,
+    state: PollerStateComponents,
+    dispatcher: TransferActDispatcher,
     late_guards: StaleGuardRemover,
     closed: Transfer,
 ) -> None:
@@ -143,45 +145,47 @@ def _let_go(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcilerParts:
+class PollerReconcilers:
     """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
-    guards: GuardRestorer
+    guards: MissingGuardRestorer
     copies: CopiedGuardRemover
     cleaner: OrphanCleaner
-    recalls: RecallService
-    moves: TaskMoveService
+    recalls: WaitingTaskRecallService
+    moves: WaitingTaskMoveService
     suspensions: SuspensionReconciler
 
 
-def build_reconciler_parts(
-    policy: Policy, at: PollerResources, state: TransferStateParts, acting: TransferActParts
-) -> ReconcilerParts:
+def build_poller_reconcilers(
+    policy: Policy, at: PollerResources, state: PollerStateComponents, acting: PollerActComponents
+) -> PollerReconcilers:
     """Build the reconcilers from resources, state and acts."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = state.ledger, at.acts, at.workers, acting.claims
-    recalls = RecallService(
+    recalls = WaitingTaskRecallService(
         policy, ledger, acts.tasks, acts.verdicts, workers, claims, at.clock, state.journal
     )
-    return ReconcilerParts(
-        guards=GuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
+    return PollerReconcilers(
+        guards=MissingGuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
         copies=CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s),
         cleaner=OrphanCleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
         recalls=recalls,
-        moves=TaskMoveService(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
+        moves=WaitingTaskMoveService(
+            policy, at.database, ledger, acts.tasks, recalls, workers, at.clock
+        ),
         suspensions=SuspensionReconciler(policy, ledger, acts.verdicts, steady_s),
     )
 
 
-def build_round_program(
+def build_poll_round(
     policy: Policy,
     at: PollerResources,
-    state: TransferStateParts,
-    acting: TransferActParts,
-    maintenance: ReconcilerParts,
-) -> TransferProgram:
+    state: PollerStateComponents,
+    acting: PollerActComponents,
+    maintenance: PollerReconcilers,
+) -> PollRoundSteps:
     """Build a poll round's program from resources, state, acts and reconcilers."""
-    return TransferProgram(
+    return PollRoundSteps(
         policy=policy,
         journal=state.journal,
         ledger=state.ledger,
@@ -195,9 +199,9 @@ def build_round_program(
 
 
 def _intake(
-    policy: Policy, at: PollerResources, state: TransferStateParts, acting: TransferActParts
-) -> RoundIntake:
-    answer_handlers = AnswerHandlers(
+    policy: Policy, at: PollerResources, state: PollerStateComponents, acting: PollerActComponents
+) -> PollRoundInputSources:
+    answer_handlers = ClusterAnswerHandlers(
         policy=policy,
         answers=state.answers,
         ledger=state.ledger,
@@ -205,12 +209,12 @@ def _intake(
         breakers=state.breakers,
         late_guards=acting.late_guards,
         mail=state.mail,
-        recovery=StarterWakeup(at.spool),
+        recovery=StarterWakerAfterSilence(at.spool),
         dispatcher=acting.dispatcher,
         reused_ids=state.reused_ids,
         situations=state.situations,
     )
-    return RoundIntake(
+    return PollRoundInputSources(
         answers=state.answers,
         mail=state.mail,
         usage_records=state.usage_records,
@@ -223,11 +227,11 @@ def _intake(
 def _upkeep(
     policy: Policy,
     at: PollerResources,
-    state: TransferStateParts,
-    acting: TransferActParts,
-    maintenance: ReconcilerParts,
-) -> TransferReconcilers:
-    return TransferReconcilers(
+    state: PollerStateComponents,
+    acting: PollerActComponents,
+    maintenance: PollerReconcilers,
+) -> PollRoundReconcilers:
+    return PollRoundReconcilers(
         policy=policy,
         ledger=state.ledger,
         unproved=state.mail.unproved,
@@ -247,10 +251,10 @@ def _upkeep(
 def _publication(
     policy: Policy,
     at: PollerResources,
-    state: TransferStateParts,
-    acting: TransferActParts,
-    maintenance: ReconcilerParts,
-) -> RoundPublication:
+    state: PollerStateComponents,
+    acting: PollerActComponents,
+    maintenance: PollerReconcilers,
+) -> PollRoundPublishers:
     sweeper = OldDataSweeper(
         policy=policy,
         database=at.database,
@@ -263,8 +267,8 @@ def _publication(
         usage_records=state.usage_records,
         clock=at.clock,
     )
-    tmpdirs = TmpdirFolderQuery(policy, at.workers, at.clock.steady_s)
-    return RoundPublication(
+    tmpdirs = StarterTmpdirQuery(policy, at.workers, at.clock.steady_s)
+    return PollRoundPublishers(
         ledger=state.ledger,
         answers=state.answers,
         observers=at.observers,

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Protocol
 
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import keep_ssh_connections, reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster, PushKind
+from gridbridge.model.cluster import Cluster, JobEndPushKind
 from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -22,8 +22,8 @@ from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJo
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.transfer.acts.remote_jobs import TransferActs
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -38,7 +38,7 @@ UNASKED = {  # cluster keys that do not affect a status query
 }
 
 
-class ReloadablePart(Protocol):
+class ReloadablePollerComponent(Protocol):
     """A part of the service that keeps its state under a changed configuration."""
 
     def follow(self, policy: Policy) -> None:
@@ -49,14 +49,14 @@ class ReloadablePart(Protocol):
 def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
     """Build the transfer service, and load the state that an earlier service left."""
     policy = configuration.policy
-    keep_ssh_connections(policy)
+    keep_ssh_connections_open(policy)
     database = StateFile.open(policy.site.state)
     clusters = _clusters(policy, _unfinished(database))
     resources = PollerResources(
         database=database,
         inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
-        acts=TransferActs(policy),
-        views=PublishedViews(policy, clock, configuration=configuration.shown()),
+        acts=TransferActRunner(policy),
+        views=TransferStatePublisher(policy, clock, configuration=configuration.shown()),
         observers={name: _observer(policy, name, clock) for name in clusters},
         clock=clock,
     )
@@ -73,7 +73,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
 
 def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the service; StateError if publishing fails."""
-    keep_ssh_connections(policy)
+    keep_ssh_connections_open(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
     same = frozenset(
@@ -92,7 +92,7 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     service.show_routes()
 
 
-def _parts(service: TransferService) -> tuple[ReloadablePart, ...]:
+def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
     """Return the service's parts that need the changed configuration."""
     at, state, program = service.resources, service.known, service.program
     return (
@@ -116,7 +116,7 @@ def _follow_observers(
         service.known.answers.forget(name)
     for name in same:
         observers[name].follow(
-            reach_cluster(policy, name), policy.poller, _own_queues(policy, name)
+            configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name)
         )
     for name in clusters - same:
         observers[name] = _observer(policy, name, service.resources.clock)
@@ -143,19 +143,19 @@ def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
     return was == is_now
 
 
-def _push_of(policy: Policy, name: str) -> tuple[PushKind, float]:
+def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
     cluster = policy.clusters[name]
     return cluster.push, cluster.push_limit_per_s
 
 
 def _pushes(policy: Policy, name: str) -> bool:
-    return policy.clusters[name].push is not PushKind.NONE
+    return policy.clusters[name].push is not JobEndPushKind.NONE
 
 
 def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
     return ClusterObserver(
         name,
-        reach_cluster(policy, name),
+        configured_cluster_address(policy, name),
         policy.poller,
         clock,
         users=policy.clusters[name].users,
@@ -170,7 +170,7 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 
 def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     """Return the listener for job ends that a cluster pushes."""
-    cluster, far = policy.clusters[name], reach_cluster(policy, name)
+    cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listens:
         return OarJobEndListener(

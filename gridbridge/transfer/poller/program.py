@@ -12,7 +12,7 @@ import sys
 from gridbridge.errors import GridbridgeError
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import synopsis
-from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.signals import StopAndReloadSignals
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
-    signals = ProcessSignals()  # first of all: an unhandled SIGHUP ends a process
+    signals = StopAndReloadSignals()  # first of all: an unhandled SIGHUP ends a process
     from gridbridge.transfer.poller import daemon  # this import takes half a second
 
     try:

@@ -5,35 +5,35 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import build_request_mapping, build_transfer_route
+from gridbridge.batch.clusters import build_request_mapping, build_transfer_queue_route
 from gridbridge.decisions.transfer import job_ownership
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
 from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
 from gridbridge.errors import StateError
 from gridbridge.model import key_value_lines, vocabulary
-from gridbridge.model.accounting import RemoteRecord
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.accounting import RemoteJobRunAccounting
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
+    PublishedAccountingFiles,
+    PublishedAccountingProgress,
+    PublishedBreakersOfClusters,
+    PublishedClusterBreaker,
+    PublishedClusterStatus,
+    PublishedConfigurationStatus,
+    PublishedOpenTransfers,
+    PublishedQueueOnHost,
+    PublishedRemoteUsage,
+    PublishedServiceStatus,
+    PublishedTransfer,
+    PublishedTransferEvent,
+    PublishedTransferHistory,
+    PublishedTransferQueue,
     PublishedTransferTask,
-    ShownAccountingReading,
-    ShownAccountingReadings,
-    ShownBreaker,
-    ShownBreakers,
-    ShownCluster,
-    ShownConfiguration,
-    ShownEvent,
-    ShownHistory,
-    ShownQueue,
-    ShownRemoteUsage,
-    ShownService,
-    ShownTransfer,
-    ShownTransferQueue,
-    ShownTransfers,
 )
 from gridbridge.model.route import encode_route
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import request_rules as mappings
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
@@ -51,11 +51,13 @@ MOST_RECORDS = 1000  # usage records published for one task
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
-def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+def published_row_with_all_fields(
+    transfer: Transfer, home: ClusterSnapshot | None = None
+) -> PublishedTransfer:
     """Return a transfer's published row; snapshot `home` dates the local state."""
-    local = parse_transfer(transfer.name)
+    local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
-    return ShownTransfer(
+    return PublishedTransfer(
         transfer=transfer.name,
         owner=transfer.owner,
         queue=printable_text(transfer.queue),
@@ -78,9 +80,11 @@ def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) 
     )
 
 
-def published_transfer_row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
+def published_row_for_all_users(
+    transfer: Transfer, home: ClusterSnapshot | None
+) -> PublishedTransfer:
     """Return a transfer's published row; omit reason and host of unconfirmed owners."""
-    shown = published_transfer(transfer, home)
+    shown = published_row_with_all_fields(transfer, home)
     return (
         shown
         if transfer.listed == OwnershipProof.YES
@@ -88,10 +92,12 @@ def published_transfer_row(transfer: Transfer, home: ClusterSnapshot | None) -> 
     )
 
 
-def published_usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownRemoteUsage:
+def published_remote_job_usage(
+    local: str, records: tuple[RemoteJobRunAccounting, ...]
+) -> PublishedRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
     last, left_out = job_ownership.newest_attempts(records, MOST_RECORDS)
-    return ShownRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
+    return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
 def published_task_history(
@@ -105,28 +111,28 @@ def published_task_history(
     )
 
 
-def _history(history: History) -> ShownHistory:
+def _history(history: History) -> PublishedTransferHistory:
     events, left_out = job_ownership.first_and_last_events(history[1])
-    return ShownHistory(
-        transfer=published_transfer(history[0]),
+    return PublishedTransferHistory(
+        transfer=published_row_with_all_fields(history[0]),
         events=tuple(map(_event, events)),
         left_out=left_out,
     )
 
 
-def _printable(record: RemoteRecord) -> RemoteRecord:
+def _printable(record: RemoteJobRunAccounting) -> RemoteJobRunAccounting:
     queue, host = printable_text(record.queue), printable_text(record.host)
     return replace(record, owner=printable_text(record.owner), queue=queue, host=host)
 
 
-def _event(event: TransferEvent) -> ShownEvent:
-    return ShownEvent(at=event.at, text=printable_text(event.text))
+def _event(event: TransferEvent) -> PublishedTransferEvent:
+    return PublishedTransferEvent(at=event.at, text=printable_text(event.text))
 
 
-def published_routes(policy: Policy) -> Iterator[ShownTransferQueue]:
+def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
     """Yield each transfer queue's remote cluster and limits."""
     for name, queue in policy.queues.items():
-        yield ShownTransferQueue(
+        yield PublishedTransferQueue(
             queue=name,
             cluster=queue.cluster,
             pending_limit=queue.pending_limit,
@@ -136,9 +142,9 @@ def published_routes(policy: Policy) -> Iterator[ShownTransferQueue]:
 
 def published_cluster(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
-) -> ShownCluster:
+) -> PublishedClusterStatus:
     """Return a cluster's published row: the last snapshot and the last query's error."""
-    return ShownCluster(
+    return PublishedClusterStatus(
         cluster=answer.cluster,
         asked_at=now,
         taken_at=last.taken_at if last else None,
@@ -152,8 +158,8 @@ def published_cluster(
     )
 
 
-def _queue(queue: QueueStatus) -> ShownQueue:
-    return ShownQueue(
+def _queue(queue: QueueInstanceStatus) -> PublishedQueueOnHost:
+    return PublishedQueueOnHost(
         name=queue.name,
         used=queue.slots_used,
         reserved=queue.slots_reserved,
@@ -168,7 +174,7 @@ FRESHEN_S = 2.0  # load values are rewritten: their age shows that the poller li
 UNLISTED = timedelta(minutes=1)  # a new transfer's task is looked up at home within this time
 
 
-class PublishedViews:
+class TransferStatePublisher:
     """Writer of the published folder; remembers the load values written last."""
 
     def __init__(
@@ -176,7 +182,7 @@ class PublishedViews:
         policy: Policy,
         clock: Clock,
         folder: str = PUBLISHED,
-        configuration: ShownConfiguration | None = None,
+        configuration: PublishedConfigurationStatus | None = None,
     ) -> None:
         self._policy = policy
         self._clock = clock
@@ -196,7 +202,7 @@ class PublishedViews:
         """Apply a changed configuration."""
         self._policy = policy
 
-    def configured(self, configuration: ShownConfiguration) -> None:
+    def configured(self, configuration: PublishedConfigurationStatus) -> None:
         """Publish which gridbridge.toml is in force."""
         self._configuration = configuration
         self._show_service()
@@ -211,14 +217,14 @@ class PublishedViews:
             # before the build_transfer_route, which names the build_request_mapping
             if rules.rules:
                 publish_file(
-                    published_values.mapping_path(queue, self._folder),
-                    mappings.encode_mapping(rules),
+                    published_values.request_mapping_path(queue, self._folder),
+                    mappings.encode_request_mapping(rules),
                 )
             publish_file(
-                published_values.route_path(queue, self._folder),
-                encode_route(build_transfer_route(self._policy, queue)),
+                published_values.published_route_path(queue, self._folder),
+                encode_route(build_transfer_queue_route(self._policy, queue)),
             )
-        published_values.withdraw_routes(used.union(self._policy.queues), self._folder)
+        published_values.remove_other_routes(used.union(self._policy.queues), self._folder)
         drains.make_drains_folder(self._folder)
         self._show_service()
 
@@ -252,10 +258,10 @@ class PublishedViews:
         if values == self._values and not is_due:
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
-        data = published_values.encode_load(
+        data = published_values.encode_load_values(
             self._clock.now_s(), self._policy.poller.stale_s, values
         )
-        publish_file(published_values.load_path(self._folder), data)
+        publish_file(published_values.load_values_path(self._folder), data)
 
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
@@ -269,8 +275,8 @@ class PublishedViews:
             if job_ownership.may_transfer_be_public(transfer, young)
         )
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
-        listed = tuple(published_transfer_row(transfer, home) for transfer in ordered)
-        self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
+        listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
+        self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish a cluster's last snapshot, and the error of the last query if any."""
@@ -280,13 +286,13 @@ class PublishedViews:
             own = self._policy.queues_at(answer.cluster)
             last_answers.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
-            path = published_values.vocabulary_path(answer.cluster, self._folder)
-            publish_file(path, vocabulary.encode_vocabulary(answer.vocabulary))
+            path = published_values.offered_names_path(answer.cluster, self._folder)
+            publish_file(path, vocabulary.encode_offered_names(answer.vocabulary))
 
-    def shown_breakers(self) -> tuple[ShownBreaker, ...]:
+    def shown_breakers(self) -> tuple[PublishedClusterBreaker, ...]:
         """Return the breakers that an earlier service published; empty if unreadable."""
         try:
-            return published_json.read_breakers(self._folder).breakers
+            return published_json.read_published_breakers(self._folder).breakers
         except StateError:
             return ()
 
@@ -297,7 +303,7 @@ class PublishedViews:
             **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)},
         }
 
-    def breakers(self, breakers: ShownBreakers) -> None:
+    def breakers(self, breakers: PublishedBreakersOfClusters) -> None:
         """Publish the breakers of all remote clusters."""
         self._put(published_json.BREAKERS, breakers)
 
@@ -305,7 +311,7 @@ class PublishedViews:
         """Publish the history of a local job's or task's last attempts."""
         task = published_task_history(local, attempts, is_proved=True)
         publish_file(
-            published_values.history_path(local, self._folder),
+            published_values.local_job_history_path(local, self._folder),
             published_json.encode_published_value(task),
         )
 
@@ -323,36 +329,36 @@ class PublishedViews:
             ),
         )
         if is_new:  # listing a person's histories costs more than writing one history
-            unverified_histories.remove_surplus_histories(self._folder, uid)
+            unverified_histories.limit_unverified_histories(self._folder, uid)
 
-    def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+    def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage of a local job's or task's remote jobs."""
         job, _, task = local.partition(".")
-        path = published_values.accounting_path(int(job), int(task or 0), self._folder)
+        path = published_values.remote_usage_path(int(job), int(task or 0), self._folder)
         publish_file(
             path,
-            published_json.encode_published_value(published_usage(local, records)),
+            published_json.encode_published_value(published_remote_job_usage(local, records)),
         )
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the root epilog of the local job at home."""
         publish_file(
-            published_values.usage_path(local, owner, self._folder),
-            key_value_lines.encode_lines(figures),
+            published_values.root_epilog_usage_path(local, owner, self._folder),
+            key_value_lines.encode_key_value_lines(figures),
         )
 
-    def readings(self, readings: Iterable[ShownAccountingReading]) -> None:
+    def readings(self, readings: Iterable[PublishedAccountingProgress]) -> None:
         """Publish the read position of each cluster's accounting file."""
-        self._put(usage_rows.READINGS, ShownAccountingReadings(readings=tuple(readings)))
+        self._put(usage_rows.READINGS, PublishedAccountingFiles(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
         """Remove the published usage of jobs that ended before a time."""
-        usage_rows.sweep_accounts(self._folder, before)
+        usage_rows.sweep_old_usage_files(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories older than a time, except histories of open transfers."""
-        names = frozenset(parse_transfer(transfer.name).local for transfer in living)
-        published_json.remove_old_histories(self._folder, before, names)
+        names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
+        published_json.remove_old_transfer_histories(self._folder, before, names)
         unverified_histories.remove_old_unverified_histories(self._folder, before)
 
     def shown_at(self) -> datetime | None:
@@ -360,12 +366,12 @@ class PublishedViews:
         return published_json.transfers_published_at(self._folder)
 
     def _show_service(self) -> None:
-        service = ShownService(
+        service = PublishedServiceStatus(
             cluster=self._policy.site.cluster,
             version=version_with_commit(),
             started_at=self._started_at,
             keep_closed_h=self._policy.retention.closed_h,
-            routes=tuple(published_routes(self._policy)),
+            routes=tuple(published_queue_routes(self._policy)),
             configuration=self._configuration,
             full=printable_text(self._full),
         )

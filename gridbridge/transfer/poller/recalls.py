@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.recall_policy import TaskRecall, may_claim_be_taken_home
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
+from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller import transfer_journal as journalled
-from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 HEED_S = 60.0  # a recall request that no starter carries out is withdrawn after this time
@@ -36,17 +36,17 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 _log = logging.getLogger(__name__)
 
 
-class RecallService:
+class WaitingTaskRecallService:
     """The recalls in progress, and the free slots of the home cluster."""
 
     def __init__(
         self,
         policy: Policy,
         ledger: TransferLedger,
-        tasks: LocalTasks,
-        verdicts: VerdictFiles,
+        tasks: LocalTaskActs,
+        verdicts: StarterVerdictFiles,
         workers: OwnerThreadPools,
-        claims: TransferClaims,
+        claims: RemoteJobClaimService,
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
@@ -80,7 +80,7 @@ class RecallService:
         """Return the keys of the transfers that are being recalled."""
         return self._out.keys()
 
-    def decide(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
+    def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
         """Withdraw late recall requests, and start the recalls that are due."""
         self._count_free(situation)
         for key in tuple(self._out):
@@ -100,7 +100,7 @@ class RecallService:
     def _begin(
         self,
         candidates: tuple[Transfer, ...],
-        situation: TransferSituation,
+        situation: TransferDecisionInputs,
         troubles: dict[str, str],
         free: int,
     ) -> None:
@@ -112,13 +112,15 @@ class RecallService:
             check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
             self._checking[recall.transfer.key] = recall, check
         if begun:
-            considered = recall_policy.list_wanted_recalls(candidates, situation, queues, troubles)
+            considered = recall_policy.recalls_if_all_slots_were_free(
+                candidates, situation, queues, troubles
+            )
             entry = journalled.recall_journal_entry(
                 considered, due, situation, queues, troubles, free
             )
             self._journal.keep(entry)
 
-    def _count_free(self, situation: TransferSituation) -> None:
+    def _count_free(self, situation: TransferDecisionInputs) -> None:
         home = situation.snapshots.get(situation.home)
         if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
             self._free = self._free[1], home.free_slots
@@ -146,14 +148,15 @@ class RecallService:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
-        if not waits and not may_claim_be_taken_home(transfer):
+        if not waits and not does_claim_allow_recall(transfer):
             return False
         before = self._ledger.attempts(transfer.name, transfer.uid)
         return (
-            sum(attempt.cause == FailureCause.RECALLED for attempt in before) < queue.recall_limit
+            sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before)
+            < queue.recall_limit
         )
 
-    def _take_checks(self, situation: TransferSituation) -> None:
+    def _take_checks(self, situation: TransferDecisionInputs) -> None:
         """TaskRecall the checked tasks that a queue of the home cluster can run."""
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
@@ -175,17 +178,17 @@ class RecallService:
         self._wished_at_s[transfer.key] = self._clock.steady_s()
         self._ledger.note(transfer, f"recall: {recall.why}")
         why = recall.why
-        message = StarterMessage(
+        message = TransferMessage(
             transfer=transfer.name,
             outcome=TransferOutcome.RECALL,
-            cause=FailureCause.RECALLED,
+            cause=TransferFailureCause.RECALLED,
             reason=why,
         )
         self._verdicts.publish(
-            TransferAction(act=TransferAct.PUBLISH, transfer=transfer, why=why, verdict=message)
+            TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message)
         )
 
-    def _follow(self, key: TransferKey, situation: TransferSituation) -> None:
+    def _follow(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
         """Forget a finished recall; withdraw a recall that is late or not carried out."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
@@ -208,6 +211,6 @@ class RecallService:
         self._wished_at_s.pop(key, None)
 
 
-def _has_started(transfer: Transfer, situation: TransferSituation) -> bool:
+def _has_started(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     row = situation.row(transfer)
     return row is not None and row.state.is_running

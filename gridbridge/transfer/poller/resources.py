@@ -9,8 +9,8 @@ from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.transfer.acts.remote_jobs import TransferActs
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +19,8 @@ class PollerResources:
 
     database: StateFile
     inbox: SpoolInbox
-    acts: TransferActs
-    views: PublishedViews
+    acts: TransferActRunner
+    views: TransferStatePublisher
     observers: dict[str, ClusterObserver]
     pushes: dict[str, QeventJobEndReceiver | OarJobEndListener] = field(default_factory=dict)
     workers: OwnerThreadPools = field(default_factory=OwnerThreadPools)

@@ -6,22 +6,22 @@ from functools import partial
 from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import job_ownership
 from gridbridge.decisions.transfer.job_ownership import ListedRemoteJob
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.owner_threads import AT_ONCE, BackgroundQuery, OwnerThreadPools
-from gridbridge.transfer.acts.remote_jobs import RemoteJobs
+from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
-class ReusedIdDetector:
+class ReusedRemoteJobIdDetector:
     """Checks whose job has a listed remote id; queries a cluster about doubtful ids."""
 
     def __init__(
         self,
         ledger: TransferLedger,
-        remote: RemoteJobs,
+        remote: RemoteJobActs,
         workers: OwnerThreadPools,
         clock: Callable[[], float],
     ) -> None:
@@ -49,7 +49,7 @@ class ReusedIdDetector:
         self,
         came: tuple[ClusterQueryResult, ...],
         policy: Policy,
-        situation: Callable[[], TransferSituation],
+        situation: Callable[[], TransferDecisionInputs],
     ) -> None:
         """Check the job ids in new snapshots before decisions use the snapshots."""
         for answer in came:
@@ -69,7 +69,7 @@ class ReusedIdDetector:
             if transfer.remote == cluster:
                 self._known.pop(transfer.key, None)
 
-    def _look(self, cluster: str, situation: TransferSituation) -> None:
+    def _look(self, cluster: str, situation: TransferDecisionInputs) -> None:
         doubtful: dict[TransferKey, ListedRemoteJob] = {}
         for transfer, job in job_ownership.listed_remote_jobs(
             self._ledger.all(), cluster, situation

@@ -4,30 +4,30 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import WORDS, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceable_job_verdict
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
-from gridbridge.transfer.poller.claims import TransferClaims
-from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
+from gridbridge.transfer.poller.claims import RemoteJobClaimService
+from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.home_guards import StaleGuardRemover
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundActions:
+class RoundActionRunner:
     """Does the planned acts of transfers, each act once at a time."""
 
     policy: Policy
     ledger: TransferLedger
-    verdicts: VerdictFiles
-    dispatcher: ActDispatcher
+    verdicts: StarterVerdictFiles
+    dispatcher: TransferActDispatcher
     usage_records: RemoteUsageService
-    claims: TransferClaims
+    claims: RemoteJobClaimService
     late_guards: StaleGuardRemover
     asked: Container[str]  # clusters that are queried
     over: Callable[[Transfer], None]  # called with each closed transfer
@@ -40,9 +40,9 @@ class RoundActions:
     def act(self, action: TransferAction) -> None:
         """Do a quick act at once; begin an act at a cluster in the owner's thread."""
         transfer = action.transfer
-        if action.act is TransferAct.CLOSE:
+        if action.act is TransferActKind.CLOSE:
             self._close(action.transfer, action.why)
-        elif action.act is TransferAct.PUBLISH:
+        elif action.act is TransferActKind.PUBLISH:
             self.usage_records.tell_end(transfer)
             self.verdicts.publish(action)
         elif transfer.remote in self.asked and self.dispatcher.may_begin(action):
@@ -60,7 +60,7 @@ class RoundActions:
         changed = []
         for action, verdict in self.dispatcher.take_done():
             transfer = self.ledger.find(action.transfer.key)
-            if action.transfer.is_over and action.act is TransferAct.RELEASE_LOCAL:
+            if action.transfer.is_over and action.act is TransferActKind.RELEASE_LOCAL:
                 self.late_guards.forget_released(action.transfer)
             elif transfer and not transfer.is_over and self._take_result(action, transfer, verdict):
                 changed.append(transfer.key)
@@ -76,16 +76,16 @@ class RoundActions:
         self.dispatcher.not_deleted.clear()
 
     def _take_result(
-        self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
+        self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> bool:
         """Record an act's result; return whether the transfer needs a new decision."""
-        if action.act is TransferAct.RELEASE_LOCAL:
+        if action.act is TransferActKind.RELEASE_LOCAL:
             self._close(transfer, action.why)
             return False
-        if action.act is TransferAct.GUARD_LOCAL:
+        if action.act is TransferActKind.GUARD_LOCAL:
             return False
-        if action.act in (TransferAct.ADOPT_LOCAL, TransferAct.UNPIN):
-            self.ledger.keep(transfer.but(pinned=action.act is TransferAct.ADOPT_LOCAL))
+        if action.act in (TransferActKind.ADOPT_LOCAL, TransferActKind.UNPIN):
+            self.ledger.keep(transfer.but(pinned=action.act is TransferActKind.ADOPT_LOCAL))
             return False
         verdict = self._end(action, transfer, verdict)
         if verdict:
@@ -96,16 +96,16 @@ class RoundActions:
         return verdict is not None
 
     def _end(
-        self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
-    ) -> StarterMessage | None:
+        self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
+    ) -> TransferMessage | None:
         """Return the end that a look-up found, or a substitute end for a lost job."""
-        is_sought = action.act is TransferAct.LOOK_UP_END
+        is_sought = action.act is TransferActKind.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed_end_verdict(action).reason)
         if (
             verdict is None
             and is_sought
-            and rules.is_job_end_lost(transfer, self.policy.poller, self.clock.now())
+            and rules.is_job_end_search_over(transfer, self.policy.poller, self.clock.now())
         ):
             return disputed_end_verdict(action) if is_disputed else untraceable_job_verdict(action)
         return verdict

@@ -6,28 +6,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.last_answers import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
-from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
+from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 PAUSE_S = 10.0  # a longer pause between rounds: the process was stopped
 
 
 @dataclass(slots=True, kw_only=True)
-class TransferSituations:
+class TransferDecisionInputGatherer:
     """Gathers decision inputs; remembers gaps in polling, and deletions at home."""
 
     policy: Policy
     ledger: TransferLedger
     answers: LastClusterSnapshots
     questions: AdoptionQueries
-    reused_ids: ReusedIdDetector
+    reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
     since_s: float = field(init=False)  # all clusters are queried without a pause since this time
@@ -53,7 +53,7 @@ class TransferSituations:
             self.since_s = now_s
         self.looked_at_s = now_s
 
-    def gather(self, concerned: Iterable[Transfer]) -> TransferSituation:
+    def gather(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
         """Return all inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         asleep = (
@@ -61,12 +61,12 @@ class TransferSituations:
             for transfer in transfers
             if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
         )
-        return TransferSituation(
+        return TransferDecisionInputs(
             home=self.policy.site.cluster,
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
             asleep=frozenset(asleep),
-            requeued_jobs=rules.find_rescheduled_jobs(self.ledger.all()),
+            requeued_jobs=rules.rescheduled_jobs_with_transfer(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
             with_new_starter=frozenset(self.questions.with_new_starter),
@@ -79,7 +79,9 @@ class TransferSituations:
         """Return the clusters of open transfers that are missing from gridbridge.toml."""
         return self.ledger.clusters() - self.policy.clusters.keys()
 
-    def note_deleted(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
+    def note_deleted(
+        self, transfers: Iterable[Transfer], situation: TransferDecisionInputs
+    ) -> None:
         """Record since when the home cluster deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
             if rules.is_deleted_at_home(transfer, situation):

@@ -12,13 +12,13 @@ from gridbridge.decisions.transfer.suspension_mismatch import (
     SuspensionMismatch,
     find_suspension_mismatch,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import StarterMessage, TransferOutcome
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import TransferMessage, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.transfer.acts.verdict_files import VerdictFiles
+from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 AGAIN_S = 60.0  # first pause between requests to a starter
@@ -37,7 +37,7 @@ class SuspensionReconciler:
         self,
         policy: Policy,
         ledger: TransferLedger,
-        verdicts: VerdictFiles,
+        verdicts: StarterVerdictFiles,
         clock: Callable[[], float],
     ) -> None:
         self._policy = policy
@@ -56,7 +56,7 @@ class SuspensionReconciler:
         """Forget the mismatches in earlier snapshots, as the clock was set."""
         self._seen.clear()
 
-    def decide(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
+    def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Request corrections after two snapshots with a mismatch; withdraw old requests.
 
         Transfers in `busy` are being recalled, and their recall request uses the same file.
@@ -97,7 +97,7 @@ class SuspensionReconciler:
             self._ledger.note(transfer, WHAT_FOLLOWS)
         self._verdicts.publish(
             TransferAction(
-                act=TransferAct.PUBLISH,
+                act=TransferActKind.PUBLISH,
                 transfer=transfer,
                 why=shown.why,
                 verdict=_agreement(transfer, shown),
@@ -118,9 +118,9 @@ class SuspensionReconciler:
         self._times.pop(key, None)
 
 
-def _agreement(transfer: Transfer, shown: SuspensionMismatch) -> StarterMessage:
+def _agreement(transfer: Transfer, shown: SuspensionMismatch) -> TransferMessage:
     at = f"{shown.at[0].timestamp():.3f}"
-    return StarterMessage(
+    return TransferMessage(
         transfer=transfer.name,
         outcome=TransferOutcome.AGREE,
         desired=shown.desired,

@@ -11,21 +11,21 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import FailureCause
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import TransferFailureCause
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import (
     TaskMoveStage,
-    TaskMoveState,
     Transfer,
     TransferKey,
+    WaitingTaskMove,
 )
 from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.poller.recalls import RecallService
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
+from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
 
@@ -35,7 +35,7 @@ NOBODY = "moves"  # thread owner for a move whose job owner is unknown
 _log = logging.getLogger(__name__)
 
 
-class TaskMoveService:
+class WaitingTaskMoveService:
     """The task moves in progress."""
 
     def __init__(
@@ -43,8 +43,8 @@ class TaskMoveService:
         policy: Policy,
         database: StateFile,
         ledger: TransferLedger,
-        tasks: LocalTasks,
-        recalls: RecallService,
+        tasks: LocalTaskActs,
+        recalls: WaitingTaskRecallService,
         workers: OwnerThreadPools,
         clock: Clock,
     ) -> None:
@@ -58,7 +58,7 @@ class TaskMoveService:
         self._keeping: dict[TransferKey, Future[None]] = {}  # changes of queue lists in progress
         self._wished: set[TransferKey] = set()
         self._ending: dict[
-            TransferKey, tuple[TaskMoveState, Future[None]]
+            TransferKey, tuple[WaitingTaskMove, Future[None]]
         ] = {}  # restore queue lists
 
     def follow(self, policy: Policy) -> None:
@@ -67,9 +67,9 @@ class TaskMoveService:
 
     def jobs(self) -> set[int]:
         """Return the local job ids that the home cluster's next snapshot must keep."""
-        return {parse_transfer(move.name).job for move in self._kept.in_flight()}
+        return {parse_transfer_name(move.name).job for move in self._kept.in_flight()}
 
-    def decide(self, situation: TransferSituation) -> None:
+    def decide(self, situation: TransferDecisionInputs) -> None:
         """Advance each task move by its next step."""
         self._take_ends(situation)
         moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
@@ -84,15 +84,17 @@ class TaskMoveService:
         if moves:
             self._kept.forget(self._clock.now() - KEPT)
 
-    def _bring(self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
+    def _bring(
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
+    ) -> None:
         """Recall a moved task, or give up the move if a recall is not possible."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
             return  # else the queue list could be restored before its change
-        if transfer.is_over and transfer.cause == FailureCause.RECALLED:
+        if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
             self._kept.put(replace(move, stage=TaskMoveStage.HOME))
             return
-        if transfer.verdict and transfer.verdict.cause == FailureCause.RECALLED:
+        if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
             return  # the task is about to be requeued at home
         if why := recall_policy.why_move_is_impossible(transfer, situation):
             self._give_up(move, transfer, situation, why)
@@ -106,18 +108,18 @@ class TaskMoveService:
             self._begin_recall(move, transfer, situation)
 
     def _keep_off(
-        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
         if not self._recalls.may(transfer):
             self._give_up(move, transfer, situation, "its queue's recall limit is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up(move, transfer, situation, "the move could not begin in time")
-        elif recall_policy.is_ready_to_come_home(transfer, situation):
+        elif recall_policy.can_starter_recall_task_now(transfer, situation):
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 
     def _begin_recall(
-        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
         if error := self._keeping.pop(transfer.key).exception():
             self._give_up(move, transfer, situation, str(error))
@@ -128,7 +130,7 @@ class TaskMoveService:
             self._give_up(move, transfer, situation, "its recall can't begin now")
 
     def _follow(
-        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs
     ) -> None:
         """Restore a job's queue list once its task has started, ended or found no queue."""
         newest = self._ledger.attempts(move.name, move.uid)[-1]
@@ -139,31 +141,31 @@ class TaskMoveService:
             self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up(
-        self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
+        self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str
     ) -> None:
         """Drop a move; restore the queue list that an earlier process may have changed.
 
         The queue list of a requeued job that awaits adoption does not belong to the move.
         """
-        if parse_transfer(move.name).job in situation.requeued_jobs:
+        if parse_transfer_name(move.name).job in situation.requeued_jobs:
             self._end(move, TaskMoveStage.DROPPED, why)
         else:
             self._give_back(move, transfer.owner, TaskMoveStage.DROPPED, why)
         self._ledger.note(transfer, f"not moved: {why}")
 
-    def _give_back(self, move: TaskMoveState, owner: str, stage: TaskMoveStage, why: str) -> None:
-        job = parse_transfer(move.name).job
+    def _give_back(self, move: WaitingTaskMove, owner: str, stage: TaskMoveStage, why: str) -> None:
+        job = parse_transfer_name(move.name).job
         ended = replace(move, stage=stage, reason=why)
         other_moves = (
             other_move for other_move in self._kept.in_flight() if other_move.key != move.key
         )
-        if any(parse_transfer(other_move.name).job == job for other_move in other_moves):
+        if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
             self._end(move, stage, why)  # a job's last move restores the queue list
             return
         giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
         self._ending[move.key] = ended, giving
 
-    def _take_ends(self, situation: TransferSituation) -> None:
+    def _take_ends(self, situation: TransferDecisionInputs) -> None:
         """End task moves whose job has its queue list back or is gone."""
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
@@ -174,7 +176,7 @@ class TaskMoveService:
             else:
                 self._end(move, move.stage, move.reason)
 
-    def _end(self, move: TaskMoveState, stage: TaskMoveStage, why: str) -> None:
+    def _end(self, move: WaitingTaskMove, stage: TaskMoveStage, why: str) -> None:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
         self._kept.put(replace(move, stage=stage, reason=why))

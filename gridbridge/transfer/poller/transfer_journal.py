@@ -9,28 +9,36 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_rules import (
-    ReceivedMessage,
+    ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation, keep_relevant_rows
+from gridbridge.decisions.transfer.transfer_situation import (
+    TransferDecisionInputs,
+    keep_rows_deciding_transfers,
+)
 from gridbridge.model.message import shorten_reason
 from gridbridge.model.transfer.transfer_plan import (
     WORDS,
-    RejectedAction,
-    TransferAct,
+    RejectedStarterMessage,
     TransferAction,
-    TransferPlan,
+    TransferActKind,
+    TransferRoundPlan,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import ROWS, DecisionJournal, JournalEntry, make_journal_entry
+from gridbridge.program.journal import (
+    ROWS,
+    DecisionJournal,
+    DecisionJournalEntry,
+    make_journal_entry,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
 
 PLAN_PROGRAM = "poller"
 FIRST = 3  # names that the sentence about many transfers lists
-KEPT = re.compile(f"({'|'.join(act.value for act in TransferAct)}) (gb[^ ]+): (.*)", re.DOTALL)
+KEPT = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class TransferPlanJournal:
@@ -42,10 +50,10 @@ class TransferPlanJournal:
     def entry(
         self,
         concerned: Sequence[Transfer],
-        situation: TransferSituation,
+        situation: TransferDecisionInputs,
         policy: PollerSection,
-        plan: TransferPlan,
-    ) -> JournalEntry | None:
+        plan: TransferRoundPlan,
+    ) -> DecisionJournalEntry | None:
         """Return a journal entry of the transfers with a new decision; None without any."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
@@ -70,13 +78,13 @@ class TransferPlanJournal:
 
 def _plan_entry(
     transfers: Sequence[Transfer],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     policy: PollerSection,
     sentences: Mapping[TransferKey, list[str]],
     looked_at: int,
-) -> JournalEntry:
+) -> DecisionJournalEntry:
     inputs = {
-        **journal_rows(transfers, situation),
+        **encode_journal_rows(transfers, situation),
         "looked_at": looked_at,
         "policy": encode_model_value(policy),
     }
@@ -86,26 +94,28 @@ def _plan_entry(
     )
 
 
-def journal_rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
+def encode_journal_rows(
+    transfers: Sequence[Transfer], situation: TransferDecisionInputs
+) -> dict[str, object]:
     """Encode the first transfers for the journal, with the snapshot rows behind them."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
         "transfers": [encode_model_value(transfer) for transfer in first],
-        "situation": encode_model_value(keep_relevant_rows(first, situation)),
+        "situation": encode_model_value(keep_rows_deciding_transfers(first, situation)),
     }
 
 
-def read_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
+def decode_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
     """Decode the transfers and the situation that `rows` has encoded."""
     return [
         decode_model_value(encoded, Transfer) for encoded in row["transfers"]
-    ], decode_model_value(row["situation"], TransferSituation)
+    ], decode_model_value(row["situation"], TransferDecisionInputs)
 
 
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
-    transfers, situation = read_journal_rows(row)
+    transfers, situation = decode_journal_rows(row)
     planned = rules.plan_transfers(
         transfers, situation, decode_model_value(row["policy"], PollerSection)
     )
@@ -137,7 +147,7 @@ def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:
         return single
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
     listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
-    return f"{transfers}: {WORDS[TransferAct(act)]}: {why}{listed * (len(names) > 1)}"
+    return f"{transfers}: {WORDS[TransferActKind(act)]}: {why}{listed * (len(names) > 1)}"
 
 
 RECALL_PROGRAM = "poller recall"
@@ -146,15 +156,15 @@ RECALL_PROGRAM = "poller recall"
 def recall_journal_entry(
     candidates: Sequence[Transfer],
     due: Sequence[TaskRecall],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
-) -> JournalEntry:
+) -> DecisionJournalEntry:
     """Return a journal entry of the due recalls, with all rows up to the last recall."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
-        **journal_rows(considered, situation),
+        **encode_journal_rows(considered, situation),
         "queues": {
             name: encode_model_value(queues[name])
             for name in {transfer.queue for transfer in considered}
@@ -169,7 +179,7 @@ def recall_journal_entry(
 
 def replay_recalls(row: Mapping[str, Any]) -> list[str]:
     """Replay a recall decision; return a sentence about each recalled task."""
-    transfers, situation = read_journal_rows(row)
+    transfers, situation = decode_journal_rows(row)
     queues = {
         name: decode_model_value(queue, TransferQueue) for name, queue in row["queues"].items()
     }
@@ -192,7 +202,7 @@ class RefusedMessageJournal:
         self._journal = journal
         self._quota = LogQuota(clock.steady_s, AN_HOUR, 3600.0)
 
-    def keep(self, received: ReceivedMessage, refusal: RejectedAction) -> None:
+    def keep(self, received: ReceivedStarterMessage, refusal: RejectedStarterMessage) -> None:
         """Journal a refused message with all inputs of the refusal."""
         self._quota.left_out()  # restarts the count after an hour
         if not self._quota.allows(received.uid):
@@ -206,13 +216,13 @@ class RefusedMessageJournal:
 
 def replay_refused_message(row: Mapping[str, Any]) -> list[str]:
     """Judge a journalled message again; return the result as one sentence."""
-    verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedMessage))
+    verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedStarterMessage))
     return [
         _refusal_sentence(verdict)
-        if isinstance(verdict, RejectedAction)
+        if isinstance(verdict, RejectedStarterMessage)
         else f"take {verdict.name}"
     ]
 
 
-def _refusal_sentence(refusal: RejectedAction) -> str:
+def _refusal_sentence(refusal: RejectedStarterMessage) -> str:
     return f"refuse {refusal.what}: {shorten_reason(refusal.reason)}"

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.decisions.site.outdated_services import AwayJob
 from gridbridge.decisions.transfer.local_guards import UNDELIVERED_REASON
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     Transfer,
@@ -16,10 +16,10 @@ from gridbridge.model.transfer.transfer_row import (
     TransferKey,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LogQuota, WithheldLines
+from gridbridge.shell.quota import LogQuota, WithheldLogLines
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 EVENTS_AN_HOUR = 60  # history events of a transfer: its owner could cause any number
@@ -34,7 +34,7 @@ class TransferLedger:
     def __init__(
         self,
         database: StateFile,
-        job_history: JobHistoryPublisher,
+        job_history: TaskHistoryPublisher,
         breakers: ClusterBreakers,
         clock: Clock,
     ) -> None:
@@ -44,7 +44,7 @@ class TransferLedger:
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed, unconfirmed; by uid
         self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLines()  # log lines of unconfirmed transfers
+        self._withheld = WithheldLogLines()  # log lines of unconfirmed transfers
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -83,7 +83,7 @@ class TransferLedger:
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
         """Return all open and closed transfers of one uid's task."""
-        name = parse_transfer(transfer)
+        name = parse_transfer_name(transfer)
         all_attempts = self._transfers.of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
 

@@ -4,44 +4,44 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import FailureCause, StarterPhase
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import StarterPhase, TransferFailureCause
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_plan import TransferPlan
+from gridbridge.model.transfer.transfer_plan import TransferRoundPlan
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.program.watch.last_answers import LastClusterSnapshots
 from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.program.watch.service_folders import DiskSpaceWatch, TmpdirFolderQuery
+from gridbridge.program.watch.service_folders import DiskSpaceWatch, StarterTmpdirQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.claims import TransferClaims
-from gridbridge.transfer.poller.dispatcher import ActDispatcher
-from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.poller.claims import RemoteJobClaimService
+from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.home_guards import (
     CopiedGuardRemover,
-    GuardRestorer,
+    MissingGuardRestorer,
     StaleGuardRemover,
 )
-from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
-from gridbridge.transfer.poller.published_transfers import PublishedViews
-from gridbridge.transfer.poller.recalls import RecallService
-from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
-from gridbridge.transfer.poller.round_actions import RoundActions
-from gridbridge.transfer.poller.situation_gatherer import TransferSituations
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
+from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
+from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.round_actions import RoundActionRunner
+from gridbridge.transfer.poller.situation_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
-from gridbridge.transfer.poller.task_moves import TaskMoveService
+from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
 from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
-from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
+from gridbridge.transfer.poller.unverified_quota import UnconfirmedTransferQuota
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
-class StarterWakeup:
+class StarterWakerAfterSilence:
     """Remembers silent clusters, for which starters pause ever longer between tries."""
 
     def __init__(self, folder: str) -> None:
@@ -68,7 +68,7 @@ class StarterWakeup:
 
 
 @dataclass(slots=True, kw_only=True)
-class AnswerHandlers:
+class ClusterAnswerHandlers:
     """The parts of the service that process clusters' answers."""
 
     policy: Policy
@@ -77,11 +77,11 @@ class AnswerHandlers:
     unheard_ends: UndeliveredEndTracker
     breakers: ClusterBreakers
     late_guards: StaleGuardRemover
-    mail: InboxReader
-    recovery: StarterWakeup
-    dispatcher: ActDispatcher
-    reused_ids: ReusedIdDetector
-    situations: TransferSituations
+    mail: StarterMessageReader
+    recovery: StarterWakerAfterSilence
+    dispatcher: TransferActDispatcher
+    reused_ids: ReusedRemoteJobIdDetector
+    situations: TransferDecisionInputGatherer
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -109,15 +109,15 @@ class AnswerHandlers:
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundIntake:
+class PollRoundInputSources:
     """The parts that deliver a round's input."""
 
     answers: LastClusterSnapshots
-    mail: InboxReader
+    mail: StarterMessageReader
     usage_records: RemoteUsageService
     pushes: dict[str, QeventJobEndReceiver | OarJobEndListener]
-    actions: RoundActions
-    answer_handlers: AnswerHandlers
+    actions: RoundActionRunner
+    answer_handlers: ClusterAnswerHandlers
 
     def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
         """Return the new cluster answers, and the transfers that other input changed."""
@@ -144,21 +144,21 @@ class RoundIntake:
 
 
 @dataclass(slots=True, kw_only=True)
-class TransferReconcilers:
+class PollRoundReconcilers:
     """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
     policy: Policy
     ledger: TransferLedger
-    unproved: UnverifiedQuota
-    situations: TransferSituations
-    guards: GuardRestorer
+    unproved: UnconfirmedTransferQuota
+    situations: TransferDecisionInputGatherer
+    guards: MissingGuardRestorer
     copies: CopiedGuardRemover
     cleaner: OrphanCleaner
-    claims: TransferClaims
-    recalls: RecallService
-    moves: TaskMoveService
+    claims: RemoteJobClaimService
+    recalls: WaitingTaskRecallService
+    moves: WaitingTaskMoveService
     suspensions: SuspensionReconciler
-    views: PublishedViews
+    views: TransferStatePublisher
     breakers: ClusterBreakers
 
     def follow(self, policy: Policy) -> None:
@@ -183,7 +183,7 @@ class TransferReconcilers:
 
 
 @dataclass(slots=True, kw_only=True)
-class RoundPublication:
+class PollRoundPublishers:
     """The parts that publish a round's results."""
 
     ledger: TransferLedger
@@ -191,9 +191,9 @@ class RoundPublication:
     observers: Mapping[str, ClusterObserver]
     breakers: ClusterBreakers
     room: DiskSpaceWatch
-    tmpdirs: TmpdirFolderQuery
-    job_history: JobHistoryPublisher
-    views: PublishedViews
+    tmpdirs: StarterTmpdirQuery
+    job_history: TaskHistoryPublisher
+    views: TransferStatePublisher
     sweeper: OldDataSweeper
 
     def publish(self, is_news: bool) -> None:
@@ -207,53 +207,55 @@ class RoundPublication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundInput:
+class PollRoundInput:
     """A round's input: new cluster answers, and the transfers to decide about."""
 
     came: tuple[ClusterQueryResult, ...]
     is_news: bool  # there is an answer or a changed transfer
     concerned: tuple[Transfer, ...]
-    situation: TransferSituation | None  # None without concerned transfers
+    situation: TransferDecisionInputs | None  # None without concerned transfers
 
 
 @dataclass(slots=True, kw_only=True)
-class TransferProgram:
+class PollRoundSteps:
     """A poll round, as the steps that a cycle calls."""
 
     policy: Policy
     journal: DecisionJournal
     ledger: TransferLedger
-    intake: RoundIntake
-    situations: TransferSituations
+    intake: PollRoundInputSources
+    situations: TransferDecisionInputGatherer
     plan_journal: TransferPlanJournal
-    actions: RoundActions
-    upkeep: TransferReconcilers
-    publication: RoundPublication
+    actions: RoundActionRunner
+    upkeep: PollRoundReconcilers
+    publication: PollRoundPublishers
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
         self.policy = policy
 
-    def gather(self) -> RoundInput:
+    def gather(self) -> PollRoundInput:
         """Gather a round's input; any cluster answer concerns all open transfers."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
-        return RoundInput(
+        return PollRoundInput(
             came=came,
             is_news=bool(came or changed),
             concerned=concerned,
             situation=self.situations.gather(concerned) if concerned else None,
         )
 
-    def decide(self, round_input: RoundInput) -> TransferPlan:
+    def decide(self, round_input: PollRoundInput) -> TransferRoundPlan:
         """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
-            return TransferPlan()
+            return TransferRoundPlan()
         return rules.plan_transfers(
             round_input.concerned, round_input.situation, self.policy.poller
         )
 
-    def entry(self, round_input: RoundInput, plan: TransferPlan) -> JournalEntry | None:
+    def entry(
+        self, round_input: PollRoundInput, plan: TransferRoundPlan
+    ) -> DecisionJournalEntry | None:
         """Return a journal entry of the round's new decisions; None without any."""
         if round_input.situation is None:
             return None
@@ -261,7 +263,7 @@ class TransferProgram:
             round_input.concerned, round_input.situation, self.policy.poller, plan
         )
 
-    def apply(self, round_input: RoundInput, plan: TransferPlan) -> None:
+    def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
         """Store changed transfers, do the planned actions, reconcile and publish."""
         if round_input.situation:
             self._note(round_input.concerned, plan, round_input.situation)
@@ -272,11 +274,14 @@ class TransferProgram:
         self.publication.publish(round_input.is_news)
 
     def _note(
-        self, concerned: tuple[Transfer, ...], plan: TransferPlan, situation: TransferSituation
+        self,
+        concerned: tuple[Transfer, ...],
+        plan: TransferRoundPlan,
+        situation: TransferDecisionInputs,
     ) -> None:
         self.situations.note_deleted(plan.transfers, situation)
         for before, transfer in zip(concerned, plan.transfers, strict=True):
             if before != transfer:
                 self.ledger.keep(transfer)
-            if before.cause != transfer.cause == FailureCause.DROPPED:
+            if before.cause != transfer.cause == TransferFailureCause.DROPPED:
                 self.ledger.note(transfer, transfer.reason)

@@ -13,9 +13,9 @@ from typing import Self
 
 from gridbridge.decisions.site.outdated_services import AwayJob
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import SentJob
+from gridbridge.model.snapshot import CampaignJobsAtCluster
 from gridbridge.program import cycle
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller import poller_parts
@@ -23,12 +23,12 @@ from gridbridge.transfer.poller import poller_parts as acting
 from gridbridge.transfer.poller import poller_parts as maintenance
 from gridbridge.transfer.poller import poller_parts as program
 from gridbridge.transfer.poller.poller_parts import (
-    ReconcilerParts,
-    TransferActParts,
-    TransferStateParts,
+    PollerActComponents,
+    PollerReconcilers,
+    PollerStateComponents,
 )
 from gridbridge.transfer.poller.resources import PollerResources
-from gridbridge.transfer.poller.transfer_round import TransferProgram
+from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 
 _log = logging.getLogger(__name__)
 
@@ -39,24 +39,24 @@ class TransferService:
 
     policy: Policy
     resources: PollerResources
-    known: TransferStateParts
-    acting: TransferActParts
-    maintenance: ReconcilerParts
-    program: TransferProgram
+    known: PollerStateComponents
+    acting: PollerActComponents
+    maintenance: PollerReconcilers
+    program: PollRoundSteps
 
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of parts, in order of their dependencies."""
-        state = poller_parts.build_state_parts(policy, resources)
-        acts = acting.build_act_parts(policy, resources, state)
-        looks_after = maintenance.build_reconciler_parts(policy, resources, state, acts)
+        state = poller_parts.build_poller_state(policy, resources)
+        acts = acting.build_poller_acts(policy, resources, state)
+        looks_after = maintenance.build_poller_reconcilers(policy, resources, state, acts)
         return cls(
             policy=policy,
             resources=resources,
             known=state,
             acting=acts,
             maintenance=looks_after,
-            program=program.build_round_program(policy, resources, state, acts, looks_after),
+            program=program.build_poll_round(policy, resources, state, acts, looks_after),
         )
 
     def load(self) -> None:
@@ -94,7 +94,7 @@ class TransferService:
             cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
-    def open_round(self) -> Iterator[TransferProgram]:
+    def open_round(self) -> Iterator[PollRoundSteps]:
         """Store a round's changes in one transaction, then send its commands and queries."""
         self._keep_time()
         with self.known.ledger.transaction():
@@ -137,12 +137,12 @@ class TransferService:
         state = self.known
         watched = (*state.ledger.all(), *state.ledger.ended.values())
         remote = {transfer.remote_id for transfer in watched}
-        local = {parse_transfer(transfer.name).job for transfer in state.ledger.all()}
+        local = {parse_transfer_name(transfer.name).job for transfer in state.ledger.all()}
         queried = state.unheard_ends.jobs() | state.breakers.jobs() | state.mail.unproved.jobs()
         late, moved = self.acting.late_guards.jobs(), self.maintenance.moves.jobs()
         return frozenset(remote | local | queried | late | moved)
 
-    def sent(self, cluster: str) -> SentJob:
+    def sent(self, cluster: str) -> CampaignJobsAtCluster:
         """Return the jobs that campaigns sent to a cluster; these jobs delay no transfer."""
         return live_campaign_jobs_at(self.resources.database, cluster)
 

@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.job_ownership import prove_ownership_after_end
+from gridbridge.decisions.transfer.job_ownership import prove_ended_transfer_owner
 from gridbridge.decisions.transfer.local_guards import (
-    is_end_undelivered,
+    does_ended_task_wait_again,
     is_ended_task_gone,
-    may_end_be_undelivered,
+    may_home_have_missed_task_end,
 )
-from gridbridge.decisions.transfer.transfer_decisions import has_reused_job_number
-from gridbridge.model.ids import parse_transfer
+from gridbridge.decisions.transfer.transfer_decisions import is_home_job_id_reused
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
@@ -35,7 +35,7 @@ class UndeliveredEndTracker:
 
     def remember(self, closed: Transfer) -> None:
         """Watch a closed transfer until the home cluster no longer lists its task."""
-        if may_end_be_undelivered(closed):
+        if may_home_have_missed_task_end(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
@@ -43,7 +43,7 @@ class UndeliveredEndTracker:
     def jobs(self) -> set[int]:
         """Return the local job ids that the home cluster's next snapshot must keep."""
         watched = (*self._ended.values(), *self._unproved.values())
-        return {parse_transfer(transfer.name).job for transfer in watched}
+        return {parse_transfer_name(transfer.name).job for transfer in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
         """Return closed transfers whose owner a home snapshot confirms or denies."""
@@ -55,7 +55,7 @@ class UndeliveredEndTracker:
         for transfer in due:
             del self._unproved[transfer.key]
         proved = (
-            transfer.but(listed=prove_ownership_after_end(transfer, local)) for transfer in due
+            transfer.but(listed=prove_ended_transfer_owner(transfer, local)) for transfer in due
         )
         return tuple(transfer for transfer in proved if transfer.listed)
 
@@ -72,13 +72,15 @@ class UndeliveredEndTracker:
         the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
         """
         unheard = tuple(
-            transfer for transfer in self._ended.values() if is_end_undelivered(transfer, local)
+            transfer
+            for transfer in self._ended.values()
+            if does_ended_task_wait_again(transfer, local)
         )
         for key, transfer in tuple(self._ended.items()):
             if (
                 transfer in unheard
                 or is_ended_task_gone(transfer, local)
-                or has_reused_job_number(transfer, local, queues)
+                or is_home_job_id_reused(transfer, local, queues)
             ):
                 del self._ended[key]
         return unheard

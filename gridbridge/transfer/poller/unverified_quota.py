@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from gridbridge.decisions.transfer.job_ownership import MOST_UNPROVED, is_owner_listed_at_home
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MessageKind
+from gridbridge.decisions.transfer.job_ownership import MOST_UNPROVED, is_task_listed_as_owners
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import TransferMessageKind
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.state.spool_reader import SpooledMessage
+from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 KEPT = timedelta(hours=1)  # closed transfers that home never confirmed
@@ -41,7 +41,7 @@ class _Waiting(NamedTuple):
         return self._replace(since=self.since + step)
 
 
-class UnverifiedQuota:
+class UnconfirmedTransferQuota:
     """Counts unconfirmed transfers per uid, and lets records above the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
@@ -58,20 +58,24 @@ class UnverifiedQuota:
         """Reset the count of unconfirmed transfers at the start of a round."""
         self._count = None
 
-    def keeps(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> bool:
+    def keeps(
+        self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage
+    ) -> bool:
         """Return whether a new transfer's message must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
-        if spooled.message.kind != MessageKind.RECORD:
+        if spooled.message.kind != TransferMessageKind.RECORD:
             return name in self._waiting
-        if isinstance(verdict, RejectedAction) or name in self._admitted:
+        if isinstance(verdict, RejectedStarterMessage) or name in self._admitted:
             return False
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
-    def park(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> list[str]:
+    def park(
+        self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage
+    ) -> list[str]:
         """Let a message wait in the spool; return the older record that is replaced."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
-        if isinstance(verdict, RejectedAction):
+        if isinstance(verdict, RejectedStarterMessage):
             assert entry
             self._waiting[name] = entry._replace(others=(*entry.others, spooled.path))
             return []
@@ -111,7 +115,7 @@ class UnverifiedQuota:
     def jobs(self) -> set[int]:
         """Return the waiting transfers' local and remote job ids for the next snapshots."""
         waiting = [entry.transfer for entry in self._waiting.values()]
-        return {parse_transfer(transfer.name).job for transfer in waiting} | {
+        return {parse_transfer_name(transfer.name).job for transfer in waiting} | {
             transfer.remote_id for transfer in waiting if transfer.remote_id
         }
 
@@ -152,7 +156,7 @@ def _judge(
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
-    if is_owner_listed_at_home(transfer.name, transfer.owner, home):
+    if is_task_listed_as_owners(transfer.name, transfer.owner, home):
         return OwnershipProof.YES
     if not transfer.remote_id:
         return ""

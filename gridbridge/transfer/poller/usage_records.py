@@ -16,17 +16,21 @@ from gridbridge.decisions.transfer.remote_accounting import (
     usage_from_verdict,
 )
 from gridbridge.errors import ConflictingEnds, StateError
-from gridbridge.model.accounting import AccountingCursor, RemoteRecord, UsageSource
+from gridbridge.model.accounting import (
+    ClusterAccountingProgress,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
+)
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import PREFIX, parse_transfer
+from gridbridge.model.ids import PREFIX, parse_transfer_name
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownAccountingReading
+from gridbridge.model.published import PublishedAccountingProgress
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.accounting_reader import AccountingFileReading, AccountingReader
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 
@@ -47,11 +51,15 @@ class RemoteUsageService:
 
     policy: Policy
     database: StateFile
-    views: PublishedViews
+    views: TransferStatePublisher
     clock: Clock
     readers: dict[str, AccountingReader] = field(default_factory=dict)
-    readings: dict[str, ShownAccountingReading] = field(default_factory=dict)  # published states
-    cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # stored read positions
+    readings: dict[str, PublishedAccountingProgress] = field(
+        default_factory=dict
+    )  # published states
+    cursors: dict[str, ClusterAccountingProgress] = field(
+        default_factory=dict
+    )  # stored read positions
     accounting: RemoteUsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # unconfirmed ends by uid
 
@@ -82,11 +90,11 @@ class RemoteUsageService:
         self.views.readings(self.readings.values())
 
     def _begin(self, name: str, cluster: Cluster, accounts: "JobAccountingReader[Away]") -> None:
-        cursor = self.cursors.get(name) or AccountingCursor(cluster=name, path="")
+        cursor = self.cursors.get(name) or ClusterAccountingProgress(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
         self.readers[name] = AccountingReader(cursor, cluster, accounts, prefix, self.clock)
-        self.readings[name] = ShownAccountingReading(cluster=name, path=cluster.accounting)
+        self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
         """Start to read each accounting file whose reading is due."""
@@ -101,9 +109,9 @@ class RemoteUsageService:
 
     def keep(self, look: AccountingFileReading) -> None:
         """Store and publish the usage records of one reading."""
-        changed: dict[str, tuple[RemoteRecord, ...]] = {}
+        changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
-            changed[parse_transfer(record.transfer).local] = self.accounting.put_record(
+            changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(
                 record, self.clock.now()
             )
         if look.cursor != self.cursors.get(look.cursor.cluster):
@@ -113,12 +121,12 @@ class RemoteUsageService:
             self._show(local, records)
         self._note(look)
 
-    def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
+    def _show(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish a task's usage records, without records of other owners' jobs."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
-            name = parse_transfer(records[0].transfer)
+            name = parse_transfer_name(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
-            records = tuple(job_ownership.records_of_proved_owner(records, transfers))
+            records = tuple(job_ownership.usage_records_of_proved_owner(records, transfers))
         self.views.usage(local, records)
 
     def _note(self, look: AccountingFileReading) -> None:
@@ -135,7 +143,7 @@ class RemoteUsageService:
             trouble=look.trouble,
             skipped=look.cursor.skipped,
         )
-        if is_usage_to_publish(before, after):
+        if must_publish_accounting_status(before, after):
             self.readings[name] = after
             self.views.readings(self.readings.values())
 
@@ -161,18 +169,18 @@ class RemoteUsageService:
             )
         return end
 
-    def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
+    def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
         """Return a job's accounting records since the remote cluster last listed the job."""
-        name = parse_transfer(transfer.name)
+        name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(
-            name.cluster, name.job, name.task, last_listed_at(transfer)
+            name.cluster, name.job, name.task, remote_job_last_listed_at(transfer)
         )
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
             record
             for record in records
             if (record.transfer, record.job_id, record.owner, record.cluster) == is_its
-            and record.source == UsageSource.ACCOUNTING
+            and record.source == RemoteUsageSource.ACCOUNTING
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
@@ -188,13 +196,13 @@ class RemoteUsageService:
         record = usage_from_verdict(transfer)
         if record is None or not self._may_tell(transfer):
             return
-        local = parse_transfer(transfer.name).local
+        local = parse_transfer_name(transfer.name).local
         if not is_accounted:
             self._show(local, self.accounting.put_record(record, self.clock.now()))
         if has_epilog:
             self._tell_epilog(local, record)
 
-    def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
+    def _tell_epilog(self, local: str, record: RemoteJobRunAccounting) -> None:
         """Publish a job's usage for the root epilog; only log a failed publication."""
         try:
             self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
@@ -224,7 +232,7 @@ class RemoteUsageService:
             reader.dismiss()
 
 
-def last_listed_at(transfer: Transfer) -> datetime | None:
+def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     """Return when the remote cluster last listed a transfer's job, None if never.
 
     A qmaster writes a job's accounting record when the job leaves its list, so an older record is
@@ -238,7 +246,9 @@ def last_listed_at(transfer: Transfer) -> datetime | None:
     return transfer.seen_at
 
 
-def is_usage_to_publish(before: ShownAccountingReading, after: ShownAccountingReading) -> bool:
+def must_publish_accounting_status(
+    before: PublishedAccountingProgress, after: PublishedAccountingProgress
+) -> bool:
     """Return whether an accounting reading has changed or its published time is old."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after

@@ -10,11 +10,19 @@ from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.decisions.transfer.remote_accounting import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.accounting import AccountingFilePosition, AccountingRecord, RemoteRecord
-from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
+from gridbridge.model.accounting import (
+    AccountingFilePosition,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+)
+from gridbridge.model.ids import PREFIX, TransferId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedState, ShownAccountingReading, ShownTransfer
+from gridbridge.model.published import (
+    PublishedAccountingProgress,
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+)
 from gridbridge.model.status_report import format_duration
 from gridbridge.program import reports, users_configuration
 from gridbridge.shell import followed_file
@@ -30,14 +38,14 @@ class NoAccountedJob(GridbridgeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskAccounting:
+class HomeAndRemoteAccounting:
     """The accounting of a local job or task, at home and away, in order of the ends."""
 
     job: str  # 12, or 12.3
     cluster: str  # the home cluster
-    local: tuple[AccountingRecord, ...] = ()  # usage of the starter, for a task that was away
-    transfers: tuple[ShownTransfer, ...] = ()
-    remote: tuple[RemoteRecord, ...] = ()
+    local: tuple[JobRunAccounting, ...] = ()  # usage of the starter, for a task that was away
+    transfers: tuple[PublishedTransfer, ...] = ()
+    remote: tuple[RemoteJobRunAccounting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +61,26 @@ class RemoteUsageTotal:
     max_rss_kb: float  # of the largest job
 
 
-def read_task_accounting(
+def read_accounting_home_and_away(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
-) -> tuple[tuple[TaskAccounting, ...], tuple[str, ...]]:
+) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
     """Return the accounting of each task of a job, and notes about missing values.
 
     Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed
     when the home cluster does not answer.
     """
-    number, task = parse_local(job)
-    policy, _ = users_configuration.load_policy_for_users(path)
-    shown = files.read_published_state(folder)
+    number, task = parse_local_job_and_task(job)
+    policy, _ = users_configuration.load_users_configuration(path)
+    shown = files.read_all_published_files(folder)
     records = reports.home_accounting_records(policy, number)
     kept_records = {
-        usage.job: usage.records for usage in accounts.read_job_accounts(folder, number)
+        usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)
     }
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
         for published in reports.tasks_of_confirmed_owner(
-            files.read_job_histories(folder, job), lambda: accounted
+            files.read_transfer_histories_of_job(folder, job), lambda: accounted
         )
     }
     notes: list[str] = []
@@ -88,7 +96,10 @@ def read_task_accounting(
         *transfers,
         *(name for name in locals_ if name in {*kept_records, *transfers}),
     }
-    chosen = sorted((name for name in names if task in (0, parse_local(name)[1])), key=parse_local)
+    chosen = sorted(
+        (name for name in names if task in (0, parse_local_job_and_task(name)[1])),
+        key=parse_local_job_and_task,
+    )
     if not chosen:
         raise NoAccountedJob(_unknown(job, bool(locals_)))
     tasks = tuple(
@@ -109,23 +120,25 @@ def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
-    policy, _ = users_configuration.load_policy_for_users(path)
-    shown = files.read_published_state(folder)
+    policy, _ = users_configuration.load_users_configuration(path)
+    shown = files.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
-    sums: dict[tuple[str, str], list[RemoteRecord]] = {}
-    for usage in accounts.read_accounts_since(folder, since):
+    sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
+    for usage in accounts.read_usage_published_since(folder, since):
         for record in prefer_accounted_usage(usage.records):
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_progress(folder)}
+    readings = {
+        reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)
+    }
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
 
-def _total(owner: str, cluster: str, records: list[RemoteRecord]) -> RemoteUsageTotal:
+def _total(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
     return RemoteUsageTotal(
         owner=owner,
         cluster=cluster,
@@ -142,8 +155,8 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
     return sum(values) if values else None
 
 
-def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingRecord, ...]]:
-    by_task: dict[str, tuple[AccountingRecord, ...]] = {}
+def _by_task(records: Iterable[JobRunAccounting]) -> dict[str, tuple[JobRunAccounting, ...]]:
+    by_task: dict[str, tuple[JobRunAccounting, ...]] = {}
     for record in records:
         name = TransferId("", record.job_id, record.task, 0).local
         by_task[name] = (*by_task.get(name, ()), record)
@@ -153,11 +166,11 @@ def _by_task(records: Iterable[AccountingRecord]) -> dict[str, tuple[AccountingR
 def _joined(
     job: str,
     cluster: str,
-    local: tuple[AccountingRecord, ...],
-    transfers: tuple[ShownTransfer, ...],
-    remote: tuple[RemoteRecord, ...],
+    local: tuple[JobRunAccounting, ...],
+    transfers: tuple[PublishedTransfer, ...],
+    remote: tuple[RemoteJobRunAccounting, ...],
     notes: list[str],
-) -> TaskAccounting:
+) -> HomeAndRemoteAccounting:
     """Join a task's records, without other owners' remote records under its account."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
@@ -165,7 +178,7 @@ def _joined(
         notes.append(f"job {job}: other owners' records left out: {len(remote) - len(theirs)}")
     if not local and all(transfer.closed_at for transfer in transfers):
         notes.append(f"job {job}: no local accounting record (yet)")
-    return TaskAccounting(
+    return HomeAndRemoteAccounting(
         job=job,
         cluster=cluster,
         local=local,
@@ -183,24 +196,26 @@ def _caller() -> str:
 
 def _sought(
     policy: Policy, job: int, owners: Container[str]
-) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
+) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
     """Search remote accounting files for a job without kept records.
 
     Any user may give a remote job this account, so only records of the job's owners count.
     """
-    records: dict[str, tuple[RemoteRecord, ...]] = {}
+    records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
             for record in once.values():  # a file that is rotated meanwhile is read twice
-                local = parse_transfer(record.transfer).local
+                local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}, unknown to the service"]
     return records, searched
 
 
-def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Iterator[RemoteRecord]:
+def _in_file(
+    policy: Policy, name: str, job: int, owners: Container[str]
+) -> Iterator[RemoteJobRunAccounting]:
     cluster, position = policy.clusters[name], AccountingFilePosition()
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
@@ -227,16 +242,18 @@ def _unknown(job: str, is_accounted: bool) -> str:
     return f"job {job}: no accounting record, at home or away"
 
 
-def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
+def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
     alarm = queue_health.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 
 
 def _blind(
-    tasks: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
+    tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime
 ) -> Iterator[str]:
     """Yield a note for each remote cluster whose accounting is unreadable or behind."""
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_progress(folder)}
+    readings = {
+        reading.cluster: reading for reading in accounts.read_accounting_reading_states(folder)
+    }
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):
@@ -244,7 +261,7 @@ def _blind(
             yield why
 
 
-def _blindness(cluster: str, reading: ShownAccountingReading | None, now: datetime) -> str:
+def _blindness(cluster: str, reading: PublishedAccountingProgress | None, now: datetime) -> str:
     if reading is None:
         return (
             f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "

@@ -11,12 +11,12 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.adapters import adapter_of_cluster
 from gridbridge.batch.clusters import build_request_mapping
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import DesiredJobState, StarterPhase
+from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownTransfer
-from gridbridge.model.request import JobSpec, Pairs, is_home_place
+from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.request import JobSpec, Pairs, is_home_only_resource
 from gridbridge.model.route import Away
 from gridbridge.model.status_report import printable_text
 from gridbridge.program import users_configuration
@@ -29,20 +29,20 @@ from gridbridge.transfer.remote_tools.remote_job import (
     RemoteActNotDone,
     RemoteActResult,
     act_on_remote_tasks,
-    request_listing_ability,
+    reach_cluster_as_caller,
     require_own_remote_job,
-    route_as_caller,
+    require_request_listing,
 )
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import JobAlterer
+    from gridbridge.batch.optional_abilities import UserJobAlterer
 
 Argv = tuple[str, ...]
 HOLD, RELEASE = "u", "U"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequestChange:
+class RemoteJobRequestChange:
     """The changes to a remote job; a field with None stays unchanged."""
 
     priority: int | None = None
@@ -52,7 +52,7 @@ class JobRequestChange:
 
 def alter_remote_tasks(
     job: str,
-    change: JobRequestChange,
+    change: RemoteJobRequestChange,
     *,
     is_dry: bool = False,
     folder: str = PUBLISHED,
@@ -60,9 +60,10 @@ def alter_remote_tasks(
 ) -> Iterator[RemoteActResult]:
     """Change the remote jobs of a job's tasks that are away; yield each task's result.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published
+    files.
     """
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     return act_on_remote_tasks(
         job,
         folder,
@@ -72,18 +73,22 @@ def alter_remote_tasks(
 
 
 def _alter(
-    transfer: ShownTransfer, change: JobRequestChange, policy: Policy, folder: str, is_dry: bool
+    transfer: PublishedTransfer,
+    change: RemoteJobRequestChange,
+    policy: Policy,
+    folder: str,
+    is_dry: bool,
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteActNotDone(f"owned by {transfer.owner}, not by you")
-    if why := alteration_obstacle(transfer, change):
+    if why := why_remote_job_unalterable(transfer, change):
         raise RemoteActNotDone(why)
-    where = route_as_caller(policy, transfer.remote)
-    alters = job_alteration_ability(where, transfer.remote)
+    where = reach_cluster_as_caller(policy, transfer.remote)
+    alters = require_job_alterer(where, transfer.remote)
     options = _options(transfer, change, policy, folder, alters)
     require_own_remote_job(where, transfer, me)
-    job, local = str(transfer.remote_id), parse_transfer(transfer.transfer).local
+    job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
         raise RemoteActNotDone(
@@ -97,33 +102,36 @@ def _alter(
     )
 
 
-def job_alteration_ability(where: Away, cluster: str) -> "JobAlterer[Away]":
+def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
     """Return the adapter's ability to alter jobs; RemoteActNotDone if the adapter has none."""
     if alterer := adapter_of_cluster(where).alters:
         return alterer
     raise RemoteActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
-def alteration_obstacle(transfer: ShownTransfer, change: JobRequestChange) -> str:
+def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
     """Say why a transfer's remote job can't be changed now; empty if it can."""
-    local = parse_transfer(transfer.transfer).local
-    if transfer.desired == DesiredJobState.DEAD:
+    local = parse_transfer_name(transfer.transfer).local
+    if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"
     if transfer.outcome:
         return f"the remote job has ended at {transfer.remote}: {transfer.outcome}"
-    if change.hold == RELEASE and transfer.desired == DesiredJobState.SUSPENDED:
+    if change.hold == RELEASE and transfer.desired == DesiredLocalJobState.SUSPENDED:
         return f"the local job is suspended; resume it by qmod -usj {local}"
-    if transfer.phase != StarterPhase.RELEASED and transfer.desired != DesiredJobState.SUSPENDED:
+    if (
+        transfer.phase != StarterPhase.RELEASED
+        and transfer.desired != DesiredLocalJobState.SUSPENDED
+    ):
         return f"the job is being sent to {transfer.remote}: try again in a moment"
     return ""
 
 
 def _options(
-    transfer: ShownTransfer,
-    change: JobRequestChange,
+    transfer: PublishedTransfer,
+    change: RemoteJobRequestChange,
     policy: Policy,
     folder: str,
-    alters: "JobAlterer[Away]",
+    alters: "UserJobAlterer[Away]",
 ) -> Argv:
     options: Argv = ()
     if change.priority is not None:
@@ -138,16 +146,16 @@ def _options(
 
 
 def _resources(
-    transfer: ShownTransfer, pairs: Pairs, policy: Policy, folder: str
+    transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
     """Translate a job's changed request, as its starter translates requests.
 
     Return the hard and the soft resources, and whether the job asks for queues that are no
     transfer queues.
     """
-    home = route_as_caller(policy, policy.site.cluster)
-    known_here = request_listing_ability(home).query_submitted_job(
-        home, parse_transfer(transfer.transfer).job
+    home = reach_cluster_as_caller(policy, policy.site.cluster)
+    known_here = require_request_listing(home).query_submitted_job(
+        home, parse_transfer_name(transfer.transfer).job
     )
     asks = known_here.request.but(hard=pairs)
     spec = JobSpec(
@@ -161,7 +169,7 @@ def _resources(
         spec, _ = translate_job_request(spec, rules, offered, transfer.remote, policy.queues)
     except UnmappableRequest as error:
         raise RemoteActNotDone(str(error)) from error
-    hard = tuple(pair for pair in spec.request.hard if not is_home_place(pair[0]))
+    hard = tuple(pair for pair in spec.request.hard if not is_home_only_resource(pair[0]))
     if not hard:
         raise RemoteActNotDone(f"no such resource is requested at {transfer.remote}")
     remote_request = exclude_forwarding_queues(spec, transfer.remote, folder).request

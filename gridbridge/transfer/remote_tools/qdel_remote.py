@@ -10,57 +10,60 @@ import pwd
 from collections.abc import Iterator
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownTransfer
+from gridbridge.model.published import PublishedTransfer
 from gridbridge.program import users_configuration
 from gridbridge.transfer.remote_tools.remote_job import (
     RemoteActNotDone,
     RemoteActResult,
     RemoteJobGone,
     act_on_remote_tasks,
-    act_on_transfers,
+    act_on_transfers_remote_jobs,
     open_transfers_of_owner,
+    reach_cluster_as_caller,
     require_own_remote_job,
-    route_as_caller,
 )
 
 
-def delete_remote_tasks(
+def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteActResult]:
     """Delete the tasks of a job that are away; yield a result for each task.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published
+    files.
     """
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     return act_on_remote_tasks(
         job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
     )
 
 
-def delete_all_remote_jobs(
+def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteActResult]:
     """Delete all jobs of an owner that are away; yield a result for each job.
 
     Raises ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load_policy_for_users(path)
+    policy, _ = users_configuration.load_users_configuration(path)
     transfers = open_transfers_of_owner(owner, folder)
     if not transfers:
         yield RemoteActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from act_on_transfers(transfers, lambda transfer: _delete(transfer, policy, is_dry))
+    yield from act_on_transfers_remote_jobs(
+        transfers, lambda transfer: _delete(transfer, policy, is_dry)
+    )
 
 
-def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
-    local, me = parse_transfer(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
+def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
+    local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteActNotDone(
             f"owned by {transfer.owner}, not by you; an operator uses qdel {local}"
         )
-    home = route_as_caller(policy, policy.site.cluster)
+    home = reach_cluster_as_caller(policy, policy.site.cluster)
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"
         if transfer.remote_id
@@ -70,7 +73,7 @@ def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
         if not is_dry:
             load_submit_adapter(home).delete_job(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
-    where = route_as_caller(policy, transfer.remote)
+    where = reach_cluster_as_caller(policy, transfer.remote)
     try:
         require_own_remote_job(where, transfer, me)
     except RemoteJobGone:

@@ -10,19 +10,19 @@ from fnmatch import fnmatchcase
 
 from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.job import JobDetail
+from gridbridge.model.job import JobAccountAndErrors
 from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.model.published import ShownTransfer
+from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.states import JobState
 from gridbridge.model.status_report import (
-    TransferAttempt,
+    TransferAttemptExplanation,
     TransferReport,
     format_duration,
     printable_text,
 )
 from gridbridge.program import reports, users_configuration
 from gridbridge.state import published_json as files
-from gridbridge.transfer.remote_tools.remote_job import route_as_caller
+from gridbridge.transfer.remote_tools.remote_job import reach_cluster_as_caller
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
@@ -42,7 +42,7 @@ class TransferFilter:
 class RemoteTaskDetail:
     """One task of a job, and the remote cluster's messages about the remote job."""
 
-    attempt: TransferAttempt
+    attempt: TransferAttemptExplanation
     messages: tuple[str, ...] = ()  # reasons why the job does not start, and its errors
     asked: str = ""  # why the cluster gave no answer; empty when it did
 
@@ -74,10 +74,10 @@ def matches_transfer_filter(report: TransferReport, choice: TransferFilter) -> b
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
-    return is_theirs and is_there and matches_state_selection(transfer.there, choice.states)
+    return is_theirs and is_there and matches_qstat_state_letters(transfer.there, choice.states)
 
 
-def matches_state_selection(state: JobState, selection: str) -> bool:
+def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     """Say whether a remote job is in a state that the letters of `qstat -s` select."""
     if EVERY in selection:
         return True
@@ -103,11 +103,11 @@ class RemoteJobQueries:
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
-        self._policy, _ = users_configuration.load_policy_for_users(path)
+        self._policy, _ = users_configuration.load_users_configuration(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 
-    def ask(self, transfer: ShownTransfer) -> tuple[tuple[str, ...], str]:
+    def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
         """Return the remote cluster's messages about a job, or the reason for no messages."""
         if self._left == 0:
             return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
@@ -115,7 +115,7 @@ class RemoteJobQueries:
             return (), self._silent[transfer.remote]
         self._left -= 1
         try:
-            where = route_as_caller(self._policy, transfer.remote)
+            where = reach_cluster_as_caller(self._policy, transfer.remote)
             jobs = status_adapter(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
@@ -124,7 +124,7 @@ class RemoteJobQueries:
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list the job any more"
-        return _messages(ours[0], is_waiting=matches_state_selection(transfer.there, "p")), ""
+        return _messages(ours[0], is_waiting=matches_qstat_state_letters(transfer.there, "p")), ""
 
 
 def query_task_details(
@@ -137,7 +137,7 @@ def query_task_details(
     alarm, tasks = reports.explain_local_job(job, now, folder, asking.path)
     taken_at = {
         cluster.cluster: cluster.taken_at
-        for cluster in files.read_published_state(folder).clusters.values()
+        for cluster in files.read_all_published_files(folder).clusters.values()
     }
     task_details = []
     for task in tasks:
@@ -153,7 +153,7 @@ def query_task_details(
     return alarm, tuple(task_details)
 
 
-def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
+def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
     """Return a remote job's errors and, if it waits, the scheduler's messages.
 
     Grid Engine prints messages about other jobs, too (qstat(1), -j).

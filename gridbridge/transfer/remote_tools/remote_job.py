@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.ids import parse_local, parse_transfer
+from gridbridge.model.ids import parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownTransfer
+from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.route import Away
 from gridbridge.state import published_json as files
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import SubmittedJobReader
+    from gridbridge.batch.optional_abilities import UserJobRequestReader
 
 LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
 
@@ -28,14 +28,14 @@ class RemoteJobGone(RemoteActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
-def route_as_caller(policy: Policy, cluster: str) -> Away:
+def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
     """Return a cluster as this user reaches it; RemoteActNotDone if it is not configured."""
     if cluster not in policy.clusters:
         raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
-    return reach_cluster(policy, cluster).within(LIMIT_S)
+    return configured_cluster_address(policy, cluster).within(LIMIT_S)
 
 
-def request_listing_ability(home: Away) -> "SubmittedJobReader[Away]":
+def require_request_listing(home: Away) -> "UserJobRequestReader[Away]":
     """Return the adapter's ability to show requests; RemoteActNotDone if the adapter has none."""
     if ability := adapter_of_cluster(home).shows_requests:
         return ability
@@ -52,55 +52,56 @@ class RemoteActResult:
 
 
 def act_on_remote_tasks(
-    job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
+    job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteActResult]:
     """Act on each task of a job that is away; yield a result for each task.
 
-    `instead` is the command for a job that waits at home. Raises ParseError and StateError.
+    `instead` is the command for a job that waits at home. Raises ParseError and
+    StateError.
     """
     transfers = open_transfers_of_job(job, folder)
     if not transfers:
         text = f"job {job}: no task is away; {instead} a job at home"
         yield RemoteActResult(job=job, is_done=False, text=text)
-    yield from act_on_transfers(transfers, act)
+    yield from act_on_transfers_remote_jobs(transfers, act)
 
 
-def act_on_transfers(
-    transfers: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
+def act_on_transfers_remote_jobs(
+    transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteActResult]:
     """Act on the remote job of each transfer; yield results, for failed acts, too."""
     for transfer in transfers:
-        local = parse_transfer(transfer.transfer).local
+        local = parse_transfer_name(transfer.transfer).local
         try:
             yield RemoteActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
             yield RemoteActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
-def open_transfers_of_owner(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
+def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
     """Return the open transfers of an owner."""
     return tuple(
         transfer
-        for transfer in files.read_published_state(folder).transfers
+        for transfer in files.read_all_published_files(folder).transfers
         if transfer.owner == owner
     )
 
 
-def open_transfers_of_job(job: str, folder: str) -> tuple[ShownTransfer, ...]:
+def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...]:
     """Return the open transfers of a job or task; ParseError for an invalid job id."""
-    number, task = parse_local(job)
+    number, task = parse_local_job_and_task(job)
     names = (
-        (transfer, parse_transfer(transfer.transfer))
-        for transfer in files.read_published_state(folder).transfers
+        (transfer, parse_transfer_name(transfer.transfer))
+        for transfer in files.read_all_published_files(folder).transfers
     )
     return tuple(
         transfer for transfer, name in names if name.job == number and task in (0, name.task)
     )
 
 
-def require_own_remote_job(where: Away, transfer: ShownTransfer, me: str) -> None:
+def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
     """Query the remote job's owner and account; RemoteActNotDone unless both match the transfer."""
-    local = parse_transfer(transfer.transfer).local
+    local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
         raise RemoteActNotDone(
             f"job {local} is being sent to {transfer.remote} and has no remote id yet"
@@ -126,5 +127,5 @@ def parse_job_list(jobs: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
     for job in names:
-        parse_local(job)
+        parse_local_job_and_task(job)
     return names

@@ -11,7 +11,7 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published_values
@@ -37,17 +37,17 @@ def main() -> None:
         log_step_error(error)
 
 
-def suspend_transfer(task: LocalTask) -> None:
+def note_local_job_suspended(task: LocalTask) -> None:
     """Note that the local job was suspended: by hand, with its queue, or by a threshold."""
-    note_desired_state(task, DesiredJobState.SUSPENDED)
+    note_desired_state(task, DesiredLocalJobState.SUSPENDED)
 
 
-def resume_transfer(task: LocalTask) -> None:
+def note_local_job_resumed(task: LocalTask) -> None:
     """Note that the local job was resumed."""
-    note_desired_state(task, DesiredJobState.RUNNING)
+    note_desired_state(task, DesiredLocalJobState.RUNNING)
 
 
-def terminate_transfer(task: LocalTask) -> None:
+def terminate_local_job(task: LocalTask) -> None:
     """End the local job, unless only its local time limit struck while the job is away.
 
     Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
@@ -60,7 +60,7 @@ def terminate_transfer(task: LocalTask) -> None:
         return
     starter = StarterProcess(task)
     try:
-        note_desired_state(task, DesiredJobState.DEAD)
+        note_desired_state(task, DesiredLocalJobState.DEAD)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
     if task.is_done(BACK):
@@ -86,7 +86,7 @@ def _is_deleted(task: LocalTask) -> bool:
         return True
 
 
-def run_epilog(task: LocalTask) -> None:
+def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing after a regular end.
 
     The service deletes a remote job that the epilog can't. The remote folder of a job that has
@@ -98,14 +98,14 @@ def run_epilog(task: LocalTask) -> None:
     if record.stage and _has_ended(task, record):
         return
     try:
-        task.ask(DesiredJobState.DEAD)
+        task.ask(DesiredLocalJobState.DEAD)
     finally:
         delete_remote_job(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
 
 
-def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
+def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
     """Say whether the service published the transfer's end, not just a request."""
-    message = published_values.read_published_message(task.verdict(record.transfer))
+    message = published_values.read_verdict_or_reply(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
@@ -147,8 +147,8 @@ class StarterProcess:
 
 
 METHODS = {
-    "suspend": suspend_transfer,
-    "resume": resume_transfer,
-    "terminate": terminate_transfer,
-    "epilog": run_epilog,
+    "suspend": note_local_job_suspended,
+    "resume": note_local_job_resumed,
+    "terminate": terminate_local_job,
+    "epilog": delete_job_of_killed_starter,
 }

@@ -23,7 +23,7 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.transfer.starter.starter_step import StarterStep
+    from gridbridge.transfer.starter.starter_step import StarterStepContext
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # beside the working directory in the folder
 HOME = "home"  # the note that all outputs are at home, and verified
@@ -46,7 +46,9 @@ class StagingFolder:
         self.stage_out = stage_out
 
 
-def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+def begin_file_staging(
+    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
+) -> str:
     """Note the files to carry and create the remote folder; return the folder's path.
 
     If an earlier starter already submitted the job, only the note is written. Raises
@@ -61,7 +63,7 @@ def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[st
             step.task.note_done(CARRIED)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
-        if wrong := staged_paths.declared_paths_problem(key, getattr(stage, key)):
+        if wrong := staged_paths.staging_path_list_problem(key, getattr(stage, key)):
             raise UnstageablePaths(wrong)
     _refuse_missing(step.task, stage)
     step.note()
@@ -74,7 +76,7 @@ def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[st
         return _make_at_home(step, stage)
 
 
-def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
+def _make_at_home(step: "StarterStepContext", stage: StagingFolder) -> str:
     """Create and note the folder below the remote home directory, closed to other users."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
@@ -82,7 +84,7 @@ def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
     return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
 
 
-def stage_inputs(step: "StarterStep") -> bool:
+def stage_inputs(step: "StarterStepContext") -> bool:
     """Carry the inputs to the remote folder; False if the local job was deleted.
 
     Raises UnstageablePaths when an input is gone, CommandFailed when a retry is needed.
@@ -95,7 +97,7 @@ def stage_inputs(step: "StarterStep") -> bool:
     source = _standard_input(task)
     names = [
         _source(stage, path)
-        for path in staged_paths.decode_declared_paths(staged_paths.IN, stage.stage_in)
+        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
     ]
     if source or names:
         folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
@@ -107,7 +109,7 @@ def stage_inputs(step: "StarterStep") -> bool:
     return True
 
 
-def fetch_outputs(step: "StarterStep", has_run: bool) -> bool:
+def fetch_outputs(step: "StarterStepContext", has_run: bool) -> bool:
     """Bring the outputs home and remove the remote folder; False if the job was deleted.
 
     If the job has not run and its cluster is unreachable now, the service removes the folder later.
@@ -124,7 +126,7 @@ def fetch_outputs(step: "StarterStep", has_run: bool) -> bool:
     return True
 
 
-def _bring_home(step: "StarterStep") -> bool:
+def _bring_home(step: "StarterStepContext") -> bool:
     """Carry the outputs home, once; False when the local job was deleted meanwhile.
 
     Missing outputs are skipped, even all outputs if the folder is gone. A symlink is carried as
@@ -135,8 +137,8 @@ def _bring_home(step: "StarterStep") -> bool:
         return True
     stage = _staging_note(task)
     outputs = [
-        staged_paths.staged_path_name(path)
-        for path in staged_paths.decode_declared_paths(staged_paths.OUT, stage.stage_out)
+        staged_paths.path_in_remote_job_folder(path)
+        for path in staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
     ]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
     present = folder.find_remote_files(login, at, names, LONG_S) or {}
@@ -165,10 +167,14 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     return is_whole
 
 
-def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
+def _declared(
+    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
+) -> StagingFolder:
     """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
-    lists = staged_paths.declared_path_lists(route.stage_in, route.stage_out, request.context)
+    lists = staged_paths.job_stage_in_and_out_paths(
+        route.stage_in, route.stage_out, request.context
+    )
     base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
     return StagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
@@ -179,18 +185,20 @@ def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) 
 
 
 def _note(task: LocalTask, stage: StagingFolder) -> None:
-    text = key_value_lines.encode_lines(
+    text = key_value_lines.encode_key_value_lines(
         {key: getattr(stage, key) for key in StagingFolder.__slots__}
     )
     task_notes.write_note(f"{task.private}/{NOTE}", text)
 
 
 def _staging_note(task: LocalTask) -> StagingFolder:
-    data, _ = files.read_safe_file(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return StagingFolder(**key_value_lines.decode_lines(data, StagingFolder.__slots__))
+    data, _ = files.read_file_only_owner_writes(
+        f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid()
+    )
+    return StagingFolder(**key_value_lines.decode_key_value_lines(data, StagingFolder.__slots__))
 
 
-def _login(step: "StarterStep") -> SshLogin:
+def _login(step: "StarterStepContext") -> SshLogin:
     login = step.away.login
     assert login  # Route.stages
     return login
@@ -203,7 +211,7 @@ def _standard_input(task: LocalTask) -> str:
 
 def _source(stage: StagingFolder, path: str) -> str:
     """Return an input's path for rsync, with `/./` before its name in the remote folder."""
-    name = staged_paths.staged_path_name(path)
+    name = staged_paths.path_in_remote_job_folder(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
@@ -212,7 +220,7 @@ def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
     """Raise UnstageablePaths for an unreadable input."""
     declared = [
         _source(stage, path)
-        for path in staged_paths.decode_declared_paths(staged_paths.IN, stage.stage_in)
+        for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)
     ]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")

@@ -5,9 +5,9 @@ may strike while the remote job waits or is within its own limit, which decides 
 -notify the shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """
 
-from gridbridge.batch import load_home_adapter
+from gridbridge.batch import load_home_job_control
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import DesiredJobState
+from gridbridge.model.message import DesiredLocalJobState
 from gridbridge.model.route import Home
 from gridbridge.model.states import JobState
 from gridbridge.shell import files
@@ -24,7 +24,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     was put back is noted, since the end of this starter may count for the next start.
     """
     try:
-        state = load_home_adapter(home).query_job_state(home.within(PATIENCE_S), task.local)
+        state = load_home_job_control(home).query_job_state(home.within(PATIENCE_S), task.local)
         _note_back(task, state)
         if _is_leaving(task, state):
             return True
@@ -36,14 +36,14 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
 
 def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
     """Say whether the local job is suspended: by hand, with its queue, by a threshold."""
-    return load_home_adapter(home).query_job_state(home, task.local).is_suspended
+    return load_home_job_control(home).query_job_state(home, task.local).is_suspended
 
 
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
     return (
         is_local_job_deleted(task, home)
-        if intent == DesiredJobState.DEAD
+        if intent == DesiredLocalJobState.DEAD
         else is_local_job_suspended(task, home)
     )
 
@@ -65,5 +65,5 @@ def _note_back(task: LocalTask, state: JobState) -> None:
 def _queue_limit(task: LocalTask, home: Home) -> float:
     host = task.env["HOSTNAME"]
     return parse_time_limit_s(
-        load_home_adapter(home).query_queue_limit(home, task.queue, "h_rt", host)
+        load_home_job_control(home).query_queue_limit(home, task.queue, "h_rt", host)
     )

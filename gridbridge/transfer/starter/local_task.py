@@ -15,10 +15,10 @@ from gridbridge.batch.gridengine.submitted_request import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import (
-    DesiredJobState,
-    MessageKind,
-    StarterMessage,
-    encode_short_message,
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferMessageKind,
+    encode_message_cutting_reason,
 )
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.route import Away, TransferRoute
@@ -64,7 +64,7 @@ class LocalTask:
             files.make_private_folder(self.private)
         except OSError as error:
             why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
-            raise task_notes.note_space_error(error, folder) or why from error
+            raise task_notes.tmpdir_full_error_of(error, folder) or why from error
 
     def open_log(self) -> None:
         """Redirect standard error to the task's private log, unless TMPDIR is full."""
@@ -83,7 +83,7 @@ class LocalTask:
 
     def route(self, queue: str = "") -> TransferRoute:
         """Return the route of a transfer queue, by default the task's current queue."""
-        return published_values.read_route(queue or self.queue, self.published)
+        return published_values.read_published_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
         """Return the remote cluster of a route, as the job's owner reaches the cluster."""
@@ -91,7 +91,7 @@ class LocalTask:
 
     def verdict(self, transfer: str) -> str:
         """Return the path of the verdict file of a transfer."""
-        return published_values.verdict_path(transfer, os.getuid(), self.published)
+        return published_values.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
         """Say whether an open or closed transfer of this task is known.
@@ -100,7 +100,7 @@ class LocalTask:
         state was cleared (qmod -cj).
         """
         unproved = published_values.unverified_history_path(self.local, os.getuid(), self.published)
-        proved = published_values.history_path(self.local, self.published)
+        proved = published_values.local_job_history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
@@ -121,21 +121,21 @@ class LocalTask:
         """Return the job's environment from execd's file, with long values whole."""
         return parse_execd_environment(_whole(f"{self.spool_dir}/environment"))
 
-    def record(self) -> StarterMessage | None:
+    def record(self) -> TransferMessage | None:
         """Return the record of the transfer's progress; None before the starter's first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
-    def save(self, record: StarterMessage) -> None:
+    def save(self, record: TransferMessage) -> None:
         """Send the record of the transfer's progress to the service, then note it."""
         spool.send_spool_message(record, self.our_spool)
         self._keep("record", record)
 
-    def excuse(self, why: str, cause: str) -> StarterMessage:
+    def excuse(self, why: str, cause: str) -> TransferMessage:
         """Report to the service why the starter retries a step; return the record."""
-        record = self.record() or StarterMessage()
+        record = self.record() or TransferMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.but(cause=cause, reason=why)
-        if record.kind != MessageKind.RECORD or excused == record:
+        if record.kind != TransferMessageKind.RECORD or excused == record:
             return record
         excused.at = message_timestamp()
         try:
@@ -162,27 +162,31 @@ class LocalTask:
 
         The starter, which knows the order of intents, reports all other intents.
         """
-        if desired == DesiredJobState.DEAD:
+        if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
         else:
             method_intents.note_method_intent(
                 self.private, desired, method_intents.process_start_time(os.getppid())
             )
         self.note_done(INTENT)
-        if desired == DesiredJobState.DEAD:
+        if desired == DesiredLocalJobState.DEAD:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
         """Report an intent to the service, if the local task has a transfer."""
-        self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=message_timestamp()))
+        self._send(
+            TransferMessage(
+                kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp()
+            )
+        )
 
     def tell_spared(self) -> None:
         """Report to the service that a local time limit did not end the job."""
-        self._send(StarterMessage(kind=MessageKind.SPARED, at=message_timestamp()))
+        self._send(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
-    def _send(self, news: StarterMessage) -> None:
+    def _send(self, news: TransferMessage) -> None:
         record = self.record()
-        if record and record.kind == MessageKind.RECORD:  # a question names no transfer
+        if record and record.kind == TransferMessageKind.RECORD:  # a question names no transfer
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
@@ -192,7 +196,7 @@ class LocalTask:
         meanwhile renews the mark file, so the starter's next step handles that note.
         """
         if self.is_dead():
-            return DesiredJobState.DEAD
+            return DesiredLocalJobState.DEAD
         files.remove_file(f"{self.private}/{INTENT}")
         note = method_intents.newest_intent_note(self.private)
         desired = method_intents.desired_state_in_note(note)
@@ -206,16 +210,16 @@ class LocalTask:
         if method_intents.is_intent_older(method_intents.newest_intent_note(self.private), order):
             method_intents.note_method_intent(self.private, desired, order)
 
-    def close(self, outcome: StarterMessage) -> None:
+    def close(self, outcome: TransferMessage) -> None:
         """Report a transfer without a remote job to the service, which closes the transfer."""
         self._keep("closed", outcome)
         spool.send_spool_message(outcome, self.our_spool)
 
-    def begun_recall(self) -> StarterMessage | None:
+    def begun_recall(self) -> TransferMessage | None:
         """Return the recall in progress, None without a recall."""
         return task_notes.read_note_message(f"{self.private}/recall")
 
-    def keep_recall(self, recall: StarterMessage) -> None:
+    def keep_recall(self, recall: TransferMessage) -> None:
         """Note the progress of the task's recall."""
         self._keep("recall", recall)
 
@@ -223,7 +227,7 @@ class LocalTask:
         """Remove the recall's note: the task stays at the remote cluster."""
         files.remove_file(f"{self.private}/recall")
 
-    def closed(self) -> StarterMessage | None:
+    def closed(self) -> TransferMessage | None:
         """Return the transfer's end, None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
         return end if end and end.tells_end() else None
@@ -267,7 +271,7 @@ class LocalTask:
         return now_s - first_s
 
     def require_room(self) -> None:
-        """Raise TmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
+        """Raise JobTmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
         task_notes.require_note_space(self.private)
 
     def blame(self, reason: str) -> None:
@@ -277,8 +281,8 @@ class LocalTask:
         ) as error:
             error.write(f"gridbridge: {reason}\n")
 
-    def _keep(self, name: str, message: StarterMessage) -> None:
-        task_notes.write_note(f"{self.private}/{name}", encode_short_message(message))
+    def _keep(self, name: str, message: TransferMessage) -> None:
+        task_notes.write_note(f"{self.private}/{name}", encode_message_cutting_reason(message))
 
 
 def own_login_name() -> str:

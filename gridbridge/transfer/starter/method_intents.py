@@ -26,7 +26,7 @@ def process_start_time(pid: int) -> Order:
     return int(fields[START]), pid
 
 
-def moment_before_now(age_s: float = 0.0) -> Order:
+def boot_clock_sort_key(age_s: float = 0.0) -> Order:
     """Return the sort key of an event `age_s` seconds ago, by the boot-time clock.
 
     A negative age counts as 0: a note from the future would override later notes.

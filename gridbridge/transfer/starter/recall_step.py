@@ -7,36 +7,36 @@ itself shows whether the job had started.
 
 import time
 
-from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
+from gridbridge.model.message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.route import Away
-from gridbridge.model.states import JobFact
+from gridbridge.model.states import JobStateFact
 from gridbridge.transfer.starter import remote_state
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import JobRecaller
+    from gridbridge.batch.protocol import WaitingJobRecaller
 
 SETTLE_S = 2  # an earlier start order of the remote scheduler arrives within this time
 CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
 DELETING = "deleting"  # phase of a recall whose job's deletion was sent but not confirmed
 GONE = "gone"  # phase of a recall whose remote job was deleted
 WAITING = {
-    JobFact.WAITING,
-    JobFact.HELD,
-    JobFact.RESTARTED,
+    JobStateFact.WAITING,
+    JobStateFact.HELD,
+    JobStateFact.RESTARTED,
 }  # RESTARTED: put back by a transfer queue of the remote cluster
 KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 before it (-notify), or TERM
 KILLED = "the remote job had just started and was deleted"
 
 
 def do_recall_step(
-    cell: "JobRecaller[Away]",
+    cell: "WaitingJobRecaller[Away]",
     task: LocalTask,
     remote: Away,
-    record: StarterMessage,
-    wished: StarterMessage,
-) -> StarterMessage | int:
+    record: TransferMessage,
+    wished: TransferMessage,
+) -> TransferMessage | int:
     """Run the recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
@@ -58,8 +58,12 @@ def do_recall_step(
 
 
 def _delete(
-    cell: "JobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: StarterMessage
-) -> StarterMessage | int:
+    cell: "WaitingJobRecaller[Away]",
+    task: LocalTask,
+    remote: Away,
+    remote_id: str,
+    begun: TransferMessage,
+) -> TransferMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_recall(begun)
     had_waited = cell.delete_waiting_job(remote, remote_id)
@@ -71,7 +75,9 @@ def _delete(
     return _confirm(cell, remote, remote_id, begun)
 
 
-def recall_verdict(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
+def task_end_after_recall(
+    begun: TransferMessage, verdict: TransferMessage
+) -> TransferMessage | None:
     """Return the end of a task whose remote job the recall deleted, else None.
 
     A job that was deleted while waiting has no accounting record, so the service finds no end,
@@ -84,22 +90,22 @@ def recall_verdict(begun: StarterMessage, verdict: StarterMessage) -> StarterMes
         return None
     is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason has this already
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
-    return StarterMessage(
-        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=reason
+    return TransferMessage(
+        outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason
     )
 
 
 def _confirm(
-    cell: "JobRecaller[Away]", remote: Away, remote_id: str, begun: StarterMessage
-) -> StarterMessage | int:
+    cell: "WaitingJobRecaller[Away]", remote: Away, remote_id: str, begun: TransferMessage
+) -> TransferMessage | int:
     if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
-    return StarterMessage(
-        outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=begun.reason
+    return TransferMessage(
+        outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=begun.reason
     )
 
 
-def _let_be(cell: "JobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+def _let_be(cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Leave a remote job that has started or ended; the service then ends the recall."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()

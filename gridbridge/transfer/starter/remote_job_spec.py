@@ -5,9 +5,9 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 """
 
 from gridbridge.batch import home_id, load_submit_adapter
-from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob
+from gridbridge.batch.wrapper_script import ShellStartMode, WrapperScriptValues
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.request import JobRequest, JobSpec, is_home_place
+from gridbridge.model.request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.route import SshLogin, TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 
@@ -71,15 +71,15 @@ def build_remote_job_spec(
     arguments: tuple[str, ...],
     stage: str = "",
     claim: str = "",
-) -> WrappedJob:
+) -> WrapperScriptValues:
     """Return the job for the wrapper; GridbridgeError if the job's files are unreadable.
 
     `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
     """
     env = task.env
     start = _start(env, config)
-    is_script = start not in (JobStartMode.BINARY, JobStartMode.BINARY_NO_SHELL)
-    return WrappedJob(
+    is_script = start not in (ShellStartMode.BINARY, ShellStartMode.BINARY_NO_SHELL)
+    return WrapperScriptValues(
         transfer=transfer,
         spool=route.remote_spool,
         name=str(task.job),
@@ -99,7 +99,7 @@ def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
     if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
-    return home_id.home_id_script(task.job, task.env["SGE_TASK_ID"])
+    return home_id.home_id_stand_ins_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
@@ -109,7 +109,7 @@ def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: s
     return "" if route.remote_ssh else config["cwd"]
 
 
-def has_stream_files(env: dict[str, str]) -> bool:
+def has_standard_stream_files(env: dict[str, str]) -> bool:
     """Say whether a standard stream is a file at home, which a remote job does not see."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
@@ -149,11 +149,11 @@ def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
-def has_resource_requests(spec: JobSpec) -> bool:
+def has_names_remote_may_not_know(spec: JobSpec) -> bool:
     """Say whether a request has any name that a remote cluster may not know."""
     pairs = spec.request.hard + spec.request.soft
     return bool(spec.pe or spec.request.project) or any(
-        not is_home_place(name) for name, _ in pairs
+        not is_home_only_resource(name) for name, _ in pairs
     )
 
 
@@ -164,7 +164,9 @@ def is_interactive_job(env: dict[str, str]) -> bool:
 
 def _start(env: dict[str, str], config: dict[str, str]) -> str:
     if config["handle_as_binary"] == "1":
-        return JobStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else JobStartMode.BINARY
+        return (
+            ShellStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else ShellStartMode.BINARY
+        )
     return env["SGE_STARTER_SHELL_START_MODE"]
 
 

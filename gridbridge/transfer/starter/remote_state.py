@@ -8,26 +8,31 @@ import time
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import RemoteJobNotOurs
-from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, StarterPhase
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+)
 from gridbridge.model.route import Away
 from gridbridge.transfer.starter import method_intents
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step import StarterStep
+    from gridbridge.transfer.starter.starter_step import StarterStepContext
 
 
-def match_remote_job_state(step: "StarterStep", message: StarterMessage | None) -> bool:
+def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
     """Bring the remote job to the local job's desired state; safe to repeat.
 
     `message` has the local job's state as the service saw it. Returns False, for a retry, while a
     process still finds out whether the local job is to end.
     """
-    now = method_intents.moment_before_now()
+    now = method_intents.boot_clock_sort_key()
     if step.noted and not _is_wanted(step):
         step.noted = ""
-    if step.noted == DesiredJobState.DEAD:  # -notify leaves time to wait for the job's end
+    if step.noted == DesiredLocalJobState.DEAD:  # -notify leaves time to wait for the job's end
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
@@ -39,28 +44,30 @@ def match_remote_job_state(step: "StarterStep", message: StarterMessage | None) 
     return True
 
 
-def _is_wanted(step: "StarterStep") -> bool:
+def _is_wanted(step: "StarterStepContext") -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
     from gridbridge.transfer.starter import local_limits  # few starters get a signal
 
     return local_limits.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
-def _learn(step: "StarterStep", message: StarterMessage | None, now: method_intents.Order) -> None:
+def _learn(
+    step: "StarterStepContext", message: TransferMessage | None, now: method_intents.Order
+) -> None:
     """Note the local job's states that this step and the service saw, in order of time."""
     desired = step.task.desired()
     # the adopted transfer was suspended, and our task runs
-    if not desired and step.record.desired == DesiredJobState.SUSPENDED:
-        step.task.learn(DesiredJobState.RUNNING, now)
+    if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
+        step.task.learn(DesiredLocalJobState.RUNNING, now)
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if message:
         step.task.learn(
-            message.desired, method_intents.moment_before_now(time.time() - float(message.at))
+            message.desired, method_intents.boot_clock_sort_key(time.time() - float(message.at))
         )
 
 
-def _release(step: "StarterStep") -> bool:
+def _release(step: "StarterStepContext") -> bool:
     """Release the remote job if the local job is to run; False while that is unknown.
 
     Carrying the inputs may take hours, so the local job's state is read again afterwards.
@@ -77,11 +84,11 @@ def _release(step: "StarterStep") -> bool:
     return True
 
 
-def _is_to_run(step: "StarterStep") -> bool:
-    return step.task.desired() in ("", DesiredJobState.RUNNING)
+def _is_to_run(step: "StarterStepContext") -> bool:
+    return step.task.desired() in ("", DesiredLocalJobState.RUNNING)
 
 
-def _is_carried(step: "StarterStep") -> bool:
+def _is_carried(step: "StarterStepContext") -> bool:
     """Carry the declared inputs to the remote cluster; False if the job was deleted."""
     if not step.record.stage:
         return True
@@ -90,42 +97,42 @@ def _is_carried(step: "StarterStep") -> bool:
     return file_staging.stage_inputs(step)
 
 
-def _act(step: "StarterStep", desired: str) -> None:
+def _act(step: "StarterStepContext", desired: str) -> None:
     """Suspend or resume the remote job, whether the remote job waits or runs."""
-    if desired not in (DesiredJobState.SUSPENDED, DesiredJobState.RUNNING):
+    if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
         return
     _make_sure(step)
-    if desired == DesiredJobState.SUSPENDED:
+    if desired == DesiredLocalJobState.SUSPENDED:
         step.far.suspend_or_hold_job(step.away, step.record.remote_id)
     elif not step.task.is_dead():
         step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 
-def _make_sure(step: "StarterStep") -> None:
+def _make_sure(step: "StarterStepContext") -> None:
     """Check the remote job's owner and account once a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
         step.is_sure = True
 
 
-def find_submitted_job(remote: Away, record: StarterMessage) -> str:
+def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
     """Return the id of a held remote job of this transfer, empty without such a job."""
     return load_submit_adapter(remote).find_held_job(remote, record.transfer, _owner(remote))
 
 
-def delete_remote_job(remote: Away, record: StarterMessage) -> None:
+def delete_remote_job(remote: Away, record: TransferMessage) -> None:
     """Delete the remote job of a record, after a query that finds or verifies the job."""
-    if record.kind != MessageKind.RECORD:
+    if record.kind != TransferMessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find_submitted_job(remote, record)  # finds only jobs of this owner
+        remote_id = find_held_remote_job(remote, record)  # finds only jobs of this owner
     else:
         remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
     if remote_id:
         load_submit_adapter(remote).delete_job(remote, remote_id)
 
 
-def is_remote_job_known(remote: Away, record: StarterMessage) -> bool:
+def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
     """Say whether the remote cluster still lists the job of a record.
 
     Raises RemoteJobNotOurs when the id belongs to another owner or transfer, as after a reset of

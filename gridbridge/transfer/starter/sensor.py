@@ -12,7 +12,7 @@ import time
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
-from gridbridge.model.transfer.load_values import closing_load_values
+from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.shell import poller_lock
 from gridbridge.state import published_values
 
@@ -72,7 +72,7 @@ class HostLoadSensor:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
             self._log_trouble(describe_error(error))
-            return self._report(closing_load_values(self._names))
+            return self._report(queue_closing_load_values(self._names))
         self._log_trouble("")
         return report
 
@@ -80,11 +80,16 @@ class HostLoadSensor:
         owner = os.stat(self._home).st_uid
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
-        path = published_values.load_path(f"{self._home}/published")
+        path = published_values.load_values_path(f"{self._home}/published")
         values, stale_s, is_fresh = published_values.read_load_values(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
         if (
-            max(map(len, (self._report(values), self._report(closing_load_values(list(values))))))
+            max(
+                map(
+                    len,
+                    (self._report(values), self._report(queue_closing_load_values(list(values)))),
+                )
+            )
             > PIPE_BUF
         ):
             raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
@@ -100,9 +105,11 @@ class HostLoadSensor:
     def see_to_poller(self) -> None:
         """Start a missing poller, at most every START_AGAIN_S, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
-        if self._hangs(poller_lock.last_sign_of_life(path), time.time(), time.monotonic()):
+        if self._hangs(poller_lock.last_poller_heartbeat(path), time.time(), time.monotonic()):
             self._replace(path)
-        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_lock_held(path):
+        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_poller_lock_held(
+            path
+        ):
             return
         self._started = time.monotonic()
         try:
@@ -127,7 +134,7 @@ class HostLoadSensor:
         from gridbridge.shell import lock_holder  # seldom needed
 
         self._silent_s = 0.0
-        if pid := lock_holder.kill_lock_holder(path):
+        if pid := lock_holder.kill_poller_lock_holder(path):
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:

@@ -14,9 +14,9 @@ from gridbridge.batch.submission_result import NOT_INTERACTIVE, SubmissionOutcom
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
-    JobNotAccepted,
-    OwnerBarred,
-    TmpdirFull,
+    JobTmpdirFull,
+    OwnerBarredAtCluster,
+    TemporaryJobRefusal,
     UnconfiguredTransferQueue,
     UnmappableRequest,
     UnstageablePaths,
@@ -24,11 +24,11 @@ from gridbridge.errors import (
 from gridbridge.model.message import (
     ERROR,
     REQUEUE,
-    DesiredJobState,
-    FailureCause,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
 )
 from gridbridge.shell.runner import SIGKILL
@@ -44,7 +44,7 @@ from gridbridge.transfer.starter import (
 )
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_state import delete_remote_job, match_remote_job_state
-from gridbridge.transfer.starter.starter_step import StarterStep
+from gridbridge.transfer.starter.starter_step import StarterStepContext
 
 LOOK_S = 60  # a starter reads its verdict so often without being woken
 LOOK = "look"  # the shell's word after a long sleep without an intent
@@ -56,7 +56,7 @@ def main() -> None:
     """Run the starter's next step, and print the answer for the starter's shell."""
     intent, *arguments = sys.argv[1:]
     task = LocalTask(dict(os.environ))
-    answer = end_without_notes_folder(task) or do_due_step(task, intent, tuple(arguments))
+    answer = end_without_notes_folder(task) or run_next_starter_step(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
     os._exit(0)  # skips the interpreter's shutdown, which takes 2 ms
 
@@ -65,32 +65,32 @@ def end_without_notes_folder(task: LocalTask) -> str:
     """Answer how to end or wait if the task's notes can't be written; empty if they can."""
     try:
         task.open_notes()
-    except TmpdirFull as error:
+    except JobTmpdirFull as error:
         return step_answers.wait_for_tmpdir_space(task, error)
     except GridbridgeError as error:
-        return step_answers.end_in_error(task, str(error))
+        return step_answers.put_job_in_error_state(task, str(error))
     task.open_log()
     return ""
 
 
-def do_due_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
+def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     """Run the starter's next step; without space for notes, answer to try again."""
     try:
         return _try(task, intent, arguments)
-    except TmpdirFull as error:
+    except JobTmpdirFull as error:
         return step_answers.wait_for_tmpdir_space(task, error)
 
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     try:
-        step = TransferStarterStep(task, intent, arguments)
+        step = DueStarterStep(task, intent, arguments)
         try:
             return step.take()
         except UnstageablePaths as error:
             if step.record.phase == StarterPhase.RELEASED:
                 raise  # the remote job runs or has run
             return step.unstageable(error)
-    except TmpdirFull:
+    except JobTmpdirFull:
         raise
     except UnconfiguredTransferQueue as error:
         step_answers.log_step_error(error)
@@ -105,7 +105,7 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
         return step_answers.retry_step_after_error(task, error)
 
 
-class TransferStarterStep(StarterStep):
+class DueStarterStep(StarterStepContext):
     """A step of a transfer, which decides by the notes of the steps before."""
 
     def take(self) -> str:
@@ -117,19 +117,19 @@ class TransferStarterStep(StarterStep):
         if self.noted == LOOK:
             return self.send_record_again()
         if job.is_interactive_job(self.task.env):
-            return step_answers.end_in_error(self.task, NOT_INTERACTIVE)
-        if self.record.kind != MessageKind.RECORD:
+            return step_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
+        if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
-            if not first_note.write_first_note(self):
+            if not first_note.write_first_transfer_note(self):
                 return step_answers.retry_step_later(self.task, self.record)
-        task_guard.guard_running_task(self)
+        task_guard.guard_running_local_task(self)
         if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
 
     def go_on(self) -> str:
         """Act for a submitted job, by the service's verdict and the local job's state."""
-        message = published_values.read_published_message(self.task.verdict(self.record.transfer))
+        message = published_values.read_verdict_or_reply(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
             return answer
@@ -137,10 +137,12 @@ class TransferStarterStep(StarterStep):
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return step_answers.answer_sleep(self.task, "again", DOUBT_S, self.record)
+            return step_answers.tell_starter_shell_to_sleep(
+                self.task, "again", DOUBT_S, self.record
+            )
         return step_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
-    def obey_service(self, verdict: StarterMessage | None) -> str:
+    def obey_service(self, verdict: TransferMessage | None) -> str:
         """Obey a verdict, a request of the service, or a recall in progress; empty for none."""
         begun = self.task.begun_recall()
         request = verdict or begun
@@ -151,20 +153,20 @@ class TransferStarterStep(StarterStep):
         if begun:
             from gridbridge.transfer.starter import recall_step as recall
 
-            if home := recall.recall_verdict(begun, verdict):
+            if home := recall.task_end_after_recall(begun, verdict):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
-    def recall(self, request: StarterMessage) -> str:
+    def recall(self, request: TransferMessage) -> str:
         """Bring the task home if its remote job has not started."""
         from gridbridge.transfer.starter import recall_step as recall
 
         if (system := load_job_recaller(self.away)) is None:
             return self.wait()  # the service withdraws a recall of such a cluster
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
-        if isinstance(result, StarterMessage):
+        if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
-        return step_answers.answer_sleep(self.task, "again", result, self.record)
+        return step_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the transfer's record again, in case the service lost or refused the record.
@@ -179,7 +181,7 @@ class TransferStarterStep(StarterStep):
 
     def wait(self) -> str:
         """Answer the shell to sleep until the service or a method wakes the starter."""
-        return step_answers.answer_sleep(self.task, "wait", LOOK_S, self.record)
+        return step_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only on failure.
@@ -188,18 +190,18 @@ class TransferStarterStep(StarterStep):
         is searched for the job first.
         """
         try:
-            remote_id = submission_step.find_or_submit_remote_job(self) if self.may_be_there else ""
+            remote_id = submission_step.find_job_of_killed_step(self) if self.may_be_there else ""
             answer = None if remote_id else submission_step.submit_remote_job(self)
-        except OwnerBarred as error:
-            return self.refused(str(error), FailureCause.BARRED)
+        except OwnerBarredAtCluster as error:
+            return self.refused(str(error), TransferFailureCause.BARRED)
         except UnmappableRequest as error:
-            return self.refused(str(error), FailureCause.UNMAPPABLE)
+            return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
         if answer:
             cause = submission_step.CAUSES.get(answer.result, "")
             if answer.result in (SubmissionOutcome.REFUSED, SubmissionOutcome.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != SubmissionOutcome.ACCEPTED:
-                raise JobNotAccepted(answer.reason, cause)
+                raise TemporaryJobRefusal(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True
         self.note(phase=StarterPhase.HELD, remote_id=remote_id)
@@ -209,16 +211,16 @@ class TransferStarterStep(StarterStep):
         """End the starter of a refused job: put the job back, or in error state."""
         from gridbridge.transfer.acts import refused_jobs
 
-        own_queues = published_values.list_published_queues(self.task.published)
+        own_queues = published_values.list_queues_with_routes(self.task.published)
         job = str(self.task.job)
-        verdict = refused_jobs.send_refused_home(self.route.home, job, own_queues, reason)
+        verdict = refused_jobs.send_refused_job_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
         """End a starter whose job's files can't be carried; the job enters the error state."""
         delete_remote_job(self.away, self.record)
-        end = StarterMessage(
-            outcome=TransferOutcome.ERROR, cause=FailureCause.FILES, reason=str(error)
+        end = TransferMessage(
+            outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error)
         )
         return self.finish(end, has_run=False)
 
@@ -236,28 +238,28 @@ class TransferStarterStep(StarterStep):
             step_answers.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
-    def finish(self, verdict: StarterMessage, has_run: bool = True) -> str:
+    def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the verdict says; a task that is to run again loses its guard."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if step_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
             task_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
-            step_answers.leave_error_reason(self.task, verdict.reason)
+            step_answers.write_job_error_reason(self.task, verdict.reason)
         self.task.close(
             self.record.but(
-                kind=MessageKind.CLOSED,
+                kind=TransferMessageKind.CLOSED,
                 outcome=verdict.outcome,
                 exit_status=verdict.exit_status,
                 signal=verdict.signal,
                 cause=verdict.cause,
                 reason=verdict.reason,
-                desired=DesiredJobState.DEAD if self.task.is_done(WARNED) else "",
+                desired=DesiredLocalJobState.DEAD if self.task.is_done(WARNED) else "",
                 at=message_timestamp(),
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else step_answers.answer_verdict(verdict)
+        return f"exit {REQUEUE}" if is_back else step_answers.starter_shell_verdict_answer(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Bring the outputs home and remove the remote folder; False if the job was deleted."""

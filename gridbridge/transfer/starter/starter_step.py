@@ -1,14 +1,14 @@
 """The state of a starter's step: notes, route, clusters and request."""
 
-from gridbridge.batch import load_home_adapter, load_submit_adapter
+from gridbridge.batch import load_home_job_control, load_submit_adapter
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import MessageKind, StarterMessage
+from gridbridge.model.message import TransferMessage, TransferMessageKind
 from gridbridge.model.request import JobRequest
 from gridbridge.model.route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 
-class StarterStep:
+class StarterStepContext:
     """A starter's step, with the notes of the steps before."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
@@ -18,11 +18,13 @@ class StarterStep:
         self.is_sure = False  # whether the job with the record's id is known to be ours
         self.arguments = arguments
         self._request: JobRequest | None = None
-        self.record = task.record() or StarterMessage()
-        self.may_be_there = self.record.kind == MessageKind.RECORD  # a killed step may have sent
+        self.record = task.record() or TransferMessage()
+        self.may_be_there = (
+            self.record.kind == TransferMessageKind.RECORD
+        )  # a killed step may have sent
         self.go_by(task.route(self.record.queue))
         self.require_same(self.record)
-        self.home = load_home_adapter(self.route.home)
+        self.home = load_home_job_control(self.route.home)
 
     def go_by(self, route: TransferRoute) -> None:
         """Use the route of a queue: the task's own, or the queue that began the transfer."""
@@ -32,9 +34,9 @@ class StarterStep:
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import ssh, ssh_session
 
-            ssh.set_ssh_carrier(ssh_session.SshSession())
+            ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())
 
-    def require_same(self, record: StarterMessage) -> None:
+    def require_same(self, record: TransferMessage) -> None:
         """Raise GridbridgeError if the queue's route leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} leads to {self.route.remote} by now"

@@ -6,17 +6,17 @@ from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
     HostNotReached,
-    JobNotAccepted,
+    JobTmpdirFull,
     SshAccessRejected,
-    TmpdirFull,
+    TemporaryJobRefusal,
     describe_error,
 )
 from gridbridge.model.message import (
     ERROR,
     REQUEUE,
-    FailureCause,
-    MessageKind,
-    StarterMessage,
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
 )
 from gridbridge.model.places import CONFIG
@@ -39,7 +39,7 @@ def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
         return ""
     reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
-    return end_in_error(task, reason)
+    return put_job_in_error_state(task, reason)
 
 
 def log_step_error(error: Exception) -> None:
@@ -59,26 +59,26 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
     record = task.record()
     may_lead = published_values.may_get_route_soon(task.queue, task.published, configuration)
     if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
-        return retry_step_later(task, record or StarterMessage())
-    return end_in_error(task, str(error))
+        return retry_step_later(task, record or TransferMessage())
+    return put_job_in_error_state(task, str(error))
 
 
-def wait_for_tmpdir_space(task: LocalTask, error: TmpdirFull) -> str:
+def wait_for_tmpdir_space(task: LocalTask, error: JobTmpdirFull) -> str:
     """Answer to wait until TMPDIR has space; an unsent job ends after ROOM_S."""
     log_step_error(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
-        return end_in_error(task, str(error))
-    record = task.excuse(str(error), FailureCause.HERE)
-    return answer_sleep(task, "again", ROOM_AGAIN_S, record)
+        return put_job_in_error_state(task, str(error))
+    record = task.excuse(str(error), TransferFailureCause.HERE)
+    return tell_starter_shell_to_sleep(task, "again", ROOM_AGAIN_S, record)
 
 
-def end_in_error(task: LocalTask, reason: str) -> str:
+def put_job_in_error_state(task: LocalTask, reason: str) -> str:
     """Answer the starter's shell that the job enters the error state, with a reason."""
-    leave_error_reason(task, reason)
+    write_job_error_reason(task, reason)
     return f"exit {ERROR}"
 
 
-def leave_error_reason(task: LocalTask, reason: str) -> None:
+def write_job_error_reason(task: LocalTask, reason: str) -> None:
     """Write the reason of the job's error for `qstat -j`, if execd's spool has space."""
     try:
         task.blame(reason)
@@ -88,42 +88,50 @@ def leave_error_reason(task: LocalTask, reason: str) -> None:
 
 def retry_step_after_error(task: LocalTask, error: GridbridgeError) -> str:
     """Answer the starter's shell to retry the step; report the reason to the service."""
-    return retry_step_later(task, task.excuse(str(error), failure_cause(error)))
+    return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
 
 
-def failure_cause(error: GridbridgeError) -> str:
+def failure_cause_of_step_error(error: GridbridgeError) -> str:
     """Return the failure cause for an error that stopped a starter's step."""
-    if isinstance(error, JobNotAccepted):
+    if isinstance(error, TemporaryJobRefusal):
         return error.cause
     if isinstance(error, SshAccessRejected):
-        return FailureCause.BARRED
-    return FailureCause.UNREACHED if isinstance(error, HostNotReached) else FailureCause.HERE
+        return TransferFailureCause.BARRED
+    return (
+        TransferFailureCause.UNREACHED
+        if isinstance(error, HostNotReached)
+        else TransferFailureCause.HERE
+    )
 
 
-def retry_step_later(task: LocalTask, record: StarterMessage) -> str:
+def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
     """Answer the starter's shell to retry the step, after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
-    return answer_sleep(
+    return tell_starter_shell_to_sleep(
         task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record
     )
 
 
-def answer_sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
+def tell_starter_shell_to_sleep(
+    task: LocalTask, verb: str, how_long_s: int, record: TransferMessage
+) -> str:
     """Answer the starter's shell to sleep; a FIFO and a verdict file may end the sleep."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
-    verdict = task.verdict(record.wake if record.kind == MessageKind.ASK else record.transfer)
+    verdict = task.verdict(
+        record.wake if record.kind == TransferMessageKind.ASK else record.transfer
+    )
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
 
 
-def answer_verdict(verdict: StarterMessage) -> str:
+def starter_shell_verdict_answer(verdict: TransferMessage) -> str:
     """Return the answer for a transfer's verdict: an exit status or a signal."""
     if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
     return f"exit {verdict_exit_status(verdict)}"
 
 
-def verdict_exit_status(verdict: StarterMessage) -> int:
+def verdict_exit_status(verdict: TransferMessage) -> int:
     """Return the exit status by which the starter reports a verdict to the shepherd."""
     if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE

@@ -6,14 +6,19 @@ Code that few jobs need (mapping, claim, carried files) is imported on demand.
 import os
 
 from gridbridge.batch import wrapper_script
-from gridbridge.batch.submission_result import ONE_HOP, SubmissionAnswer, SubmissionOutcome
-from gridbridge.errors import GridbridgeError, OwnerBarred, SshLoginRefused, UnmappableRequest
+from gridbridge.batch.submission_result import ONE_HOP, SubmissionOutcome, SubmissionResult
+from gridbridge.errors import (
+    GridbridgeError,
+    OwnerBarredAtCluster,
+    SshLoginRefused,
+    UnmappableRequest,
+)
 from gridbridge.model.ids import is_transfer_name
-from gridbridge.model.message import FailureCause
+from gridbridge.model.message import TransferFailureCause
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.state import published_values
 from gridbridge.transfer.starter import remote_job_spec
-from gridbridge.transfer.starter.remote_state import find_submitted_job
+from gridbridge.transfer.starter.remote_state import find_held_remote_job
 
 LOGINS = 3  # ssh logins with the owner's key before the job is refused
 SHUT_OUT_S = 600  # the remote cluster's account directory may be down for minutes
@@ -21,26 +26,26 @@ SHUT_OUT = "shut_out"  # the note with the time of the first refused login
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step import StarterStep
+    from gridbridge.transfer.starter.starter_step import StarterStepContext
 
 CAUSES = {
-    SubmissionOutcome.REFUSED: FailureCause.REFUSED,
-    SubmissionOutcome.DENIED: FailureCause.DENIED,
-    SubmissionOutcome.LATER: FailureCause.UNREACHED,
-    SubmissionOutcome.UNSURE: FailureCause.UNREACHED,
-    SubmissionOutcome.BARRED: FailureCause.BARRED,
+    SubmissionOutcome.REFUSED: TransferFailureCause.REFUSED,
+    SubmissionOutcome.DENIED: TransferFailureCause.DENIED,
+    SubmissionOutcome.LATER: TransferFailureCause.UNREACHED,
+    SubmissionOutcome.UNSURE: TransferFailureCause.UNREACHED,
+    SubmissionOutcome.BARRED: TransferFailureCause.BARRED,
 }
 
 
-def submit_remote_job(step: "StarterStep") -> SubmissionAnswer:
-    """Submit the remote job, held; raises UnmappableRequest or OwnerBarred."""
+def submit_remote_job(step: "StarterStepContext") -> SubmissionResult:
+    """Submit the remote job, held; raises UnmappableRequest or OwnerBarredAtCluster."""
     try:
         return _send(step)
     except SshLoginRefused as error:
         raise _judged(step, error) from error
 
 
-def _send(step: "StarterStep") -> SubmissionAnswer:
+def _send(step: "StarterStepContext") -> SubmissionResult:
     """Submit the remote job, unless the local job itself came from another cluster."""
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
@@ -53,7 +58,7 @@ def _send(step: "StarterStep") -> SubmissionAnswer:
     name, (pe, slots) = step.record.transfer, remote_job_spec.granted_parallel_environment(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
     spec = _kept_there(step, _translated(step, spec))
-    stage_folder = make_remote_folder(step, request, config)
+    stage_folder = make_remote_staging_folder(step, request, config)
     if step.away.login and not stage_folder:
         step.left_out = "; ".join(
             filter(
@@ -92,25 +97,25 @@ def _was_sent(account: str) -> bool:
     return is_array_name(account)
 
 
-def find_or_submit_remote_job(step: "StarterStep") -> str:
+def find_job_of_killed_step(step: "StarterStepContext") -> str:
     """Return the id of a remote job that a killed step submitted, or an empty string."""
     try:
-        return find_submitted_job(step.away, step.record)
+        return find_held_remote_job(step.away, step.record)
     except SshLoginRefused as error:
         raise _judged(step, error) from error
 
 
-def _judged(step: "StarterStep", error: SshLoginRefused) -> GridbridgeError:
-    """Return OwnerBarred once the key was refused often and long enough, else the error."""
+def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeError:
+    """Return OwnerBarredAtCluster if the key was refused long enough, else the error."""
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
     if not (is_often and is_long):
         return error
     step.note(stage="")
-    return OwnerBarred(str(error))
+    return OwnerBarredAtCluster(str(error))
 
 
-def claim_wrapper_lines(step: "StarterStep") -> str:
+def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the wrapper's shell lines for the claim in the transfer's first note.
 
     A retried submission keeps its claim. A claim of a kind that the configuration has dropped
@@ -126,12 +131,12 @@ def claim_wrapper_lines(step: "StarterStep") -> str:
 
     write_claim_key(step)
     route = step.route
-    return wrapper_claim.claim_script(
+    return wrapper_claim.remote_job_claim_lines(
         step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
     )
 
 
-def write_claim_key(step: "StarterStep") -> None:
+def write_claim_key(step: "StarterStepContext") -> None:
     """Write the key of the transfer's claim, if any, and replace an earlier key."""
     if step.record.claim:
         from gridbridge.batch import wrapper_claim
@@ -139,14 +144,16 @@ def write_claim_key(step: "StarterStep") -> None:
         wrapper_claim.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
-def make_remote_folder(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+def make_remote_staging_folder(
+    step: "StarterStepContext", request: JobRequest, config: dict[str, str]
+) -> str:
     """Create the remote staging folder if files are carried; return its path or "".
 
     A job without declared files has only its standard streams carried, if they are files.
     """
     route, env = step.route, step.task.env
     is_wanted = route.declares(request.context) or (
-        route.staged and remote_job_spec.has_stream_files(env)
+        route.staged and remote_job_spec.has_standard_stream_files(env)
     )
     if not (step.record.stage or is_wanted):
         return ""
@@ -155,19 +162,19 @@ def make_remote_folder(step: "StarterStep", request: JobRequest, config: dict[st
     return file_staging.begin_file_staging(step, request, config)
 
 
-def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
+def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     """Keep the job out of the remote cluster's own transfer queues."""
     published = published_values.read_local_only_queues(step.route.remote, step.task.published)
     if not published:
         return spec
     from gridbridge.model import vocabulary
 
-    return spec.but(request=vocabulary.decode_local_queues(published).keep(spec.request))
+    return spec.but(request=vocabulary.decode_local_only_queues(published).keep(spec.request))
 
 
-def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:
+def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     """Translate the job's request into the remote cluster's names."""
-    if not (step.route.remote_mapped or remote_job_spec.has_resource_requests(spec)):
+    if not (step.route.remote_mapped or remote_job_spec.has_names_remote_may_not_know(spec)):
         return spec
     from gridbridge.transfer.acts.request_translation import translate_request_for_queue
 

@@ -5,8 +5,8 @@ An empty or truncated note counts as missing. sge-methods/finish writes notes in
 
 import os
 
-from gridbridge.errors import ParseError, StateError, TmpdirFull
-from gridbridge.model.message import MAX_BYTES, StarterMessage, decode_message
+from gridbridge.errors import JobTmpdirFull, ParseError, StateError
+from gridbridge.model.message import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import files
 
 NO_ROOM = (28, 122)  # ENOSPC, EDQUOT of errno(3), as numbers to save an import
@@ -14,17 +14,19 @@ TRIED = "tried"  # the note that tests for free space
 
 
 def write_note(path: str, data: bytes = b"") -> None:
-    """Write a note atomically, by a rename; TmpdirFull when TMPDIR is full."""
+    """Write a note atomically, by a rename; JobTmpdirFull when TMPDIR is full."""
     try:
-        files.replace_file(path, data, durable=False)
+        files.replace_file_atomically(path, data, durable=False)
     except StateError as error:
-        raise note_space_error(error.__cause__, path) or error from error
+        raise tmpdir_full_error_of(error.__cause__, path) or error from error
 
 
-def read_note_message(path: str) -> StarterMessage | None:
+def read_note_message(path: str) -> TransferMessage | None:
     """Read a note that holds a message; None for a missing, empty or truncated note."""
     try:
-        return decode_message(files.read_safe_file(path, MAX_BYTES, os.getuid())[0])
+        return decode_transfer_message(
+            files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0]
+        )
     except (FileNotFoundError, ParseError):
         return None
 
@@ -32,20 +34,20 @@ def read_note_message(path: str) -> StarterMessage | None:
 def read_note_number(path: str) -> float | None:
     """Read a note that holds a number; None for a missing or empty note."""
     try:
-        return float(files.read_safe_file(path, MAX_BYTES, os.getuid())[0])
+        return float(files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
         return None
 
 
 def require_note_space(folder: str) -> None:
-    """Raise TmpdirFull unless the folder has space for a note of the largest size."""
+    """Raise JobTmpdirFull unless the folder has space for a note of the largest size."""
     path = f"{folder}/{TRIED}"
     write_note(path, bytes(MAX_BYTES))
     files.remove_file(path)
 
 
-def note_space_error(error: BaseException | None, path: str) -> TmpdirFull | None:
-    """Return TmpdirFull if TMPDIR's filesystem is full or the quota is used up, else None."""
+def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:
+    """Return JobTmpdirFull if TMPDIR's filesystem is full or the quota is used up, else None."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
-    return TmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
+    return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")

@@ -19,61 +19,61 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.transfer.transfer_row import (
     IN_FLIGHT,
     OwnershipProof,
     TaskMoveStage,
-    TaskMoveState,
     Transfer,
     TransferEvent,
     TransferKey,
+    WaitingTaskMove,
 )
 from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
     JobStateColumn,
-    MomentColumn,
-    PrintableText,
-    VerdictColumn,
+    PrintableTextColumn,
+    TransferMessageColumn,
+    UtcTimeColumn,
 )
 from gridbridge.state.database.transaction import StateFile
 
 TRANSFERS = Table(
     "transfers",
     METADATA,
-    Column("name", PrintableText, primary_key=True),
+    Column("name", PrintableTextColumn, primary_key=True),
     Column("uid", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, nullable=False),
     Column("job", BigInteger, nullable=False),
     Column("task", BigInteger, nullable=False),
-    Column("owner", PrintableText, nullable=False),
-    Column("remote", PrintableText, nullable=False),
-    Column("queue", PrintableText, nullable=False),
-    Column("phase", PrintableText, nullable=False),
-    Column("record", PrintableText, nullable=False),
-    Column("wake", PrintableText, nullable=False),
-    Column("rerun", PrintableText, nullable=False),
-    Column("created_at", MomentColumn, nullable=False),
-    Column("updated_at", MomentColumn, nullable=False),
+    Column("owner", PrintableTextColumn, nullable=False),
+    Column("remote", PrintableTextColumn, nullable=False),
+    Column("queue", PrintableTextColumn, nullable=False),
+    Column("phase", PrintableTextColumn, nullable=False),
+    Column("record", PrintableTextColumn, nullable=False),
+    Column("wake", PrintableTextColumn, nullable=False),
+    Column("rerun", PrintableTextColumn, nullable=False),
+    Column("created_at", UtcTimeColumn, nullable=False),
+    Column("updated_at", UtcTimeColumn, nullable=False),
     Column("remote_id", BigInteger, nullable=False),
-    Column("desired", PrintableText, nullable=False),
+    Column("desired", PrintableTextColumn, nullable=False),
     Column("local_state", JobStateColumn, nullable=False),
     Column("remote_state", JobStateColumn, nullable=False),
-    Column("remote_host", PrintableText, nullable=False),
-    Column("since", MomentColumn),
+    Column("remote_host", PrintableTextColumn, nullable=False),
+    Column("since", UtcTimeColumn),
     Column("missed_polls", BigInteger, nullable=False),
-    Column("missing_since", MomentColumn),
-    Column("seen_at", MomentColumn),
-    Column("verdict", VerdictColumn),
-    Column("closed_at", MomentColumn),
+    Column("missing_since", UtcTimeColumn),
+    Column("seen_at", UtcTimeColumn),
+    Column("verdict", TransferMessageColumn),
+    Column("closed_at", UtcTimeColumn),
     Column("pinned", Boolean, nullable=False),
-    Column("claim", PrintableText, nullable=False),
-    Column("claimed", PrintableText, nullable=False),
-    Column("guard", PrintableText, nullable=False),
+    Column("claim", PrintableTextColumn, nullable=False),
+    Column("claimed", PrintableTextColumn, nullable=False),
+    Column("guard", PrintableTextColumn, nullable=False),
     Column("reguarded", Boolean, nullable=False),
-    Column("reason", PrintableText, nullable=False),
-    *(Column(name, PrintableText, nullable=False) for name in ("cause", "listed")),
+    Column("reason", PrintableTextColumn, nullable=False),
+    *(Column(name, PrintableTextColumn, nullable=False) for name in ("cause", "listed")),
     Index("transfers_closed_at", "closed_at"),
     Index("transfers_task", "cluster", "job", "task"),
 )
@@ -82,10 +82,10 @@ EVENTS = Table(
     "events",
     METADATA,
     Column("id", COUNTED, primary_key=True),
-    Column("name", PrintableText, nullable=False),
+    Column("name", PrintableTextColumn, nullable=False),
     Column("uid", BigInteger, nullable=False),
-    Column("at", MomentColumn, nullable=False),
-    Column("text", PrintableText, nullable=False),
+    Column("at", UtcTimeColumn, nullable=False),
+    Column("text", PrintableTextColumn, nullable=False),
     Index("events_transfer", "name", "uid"),
 )
 
@@ -122,14 +122,14 @@ _ADD_EVENT = insert(EVENTS)
 MOVES = Table(
     "transfer_moves",
     METADATA,
-    Column("name", PrintableText, primary_key=True),
+    Column("name", PrintableTextColumn, primary_key=True),
     Column("uid", BigInteger, primary_key=True, autoincrement=False),
-    *(Column(name, PrintableText, nullable=False) for name in ("source", "target")),
-    Column("asked_at", MomentColumn, nullable=False),
-    *(Column(name, PrintableText, nullable=False) for name in ("stage", "reason")),
+    *(Column(name, PrintableTextColumn, nullable=False) for name in ("source", "target")),
+    Column("asked_at", UtcTimeColumn, nullable=False),
+    *(Column(name, PrintableTextColumn, nullable=False) for name in ("stage", "reason")),
     Column("slots", BigInteger, nullable=False, server_default="1"),
 )
-_MOVING = tuple(MOVES.c[field.name] for field in fields(TaskMoveState))
+_MOVING = tuple(MOVES.c[field.name] for field in fields(WaitingTaskMove))
 _MOVES_OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
 _MOVES_IN_FLIGHT = _MOVES_OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
 _DROPPED_MOVES = select(MOVES.c.name, MOVES.c.uid).where(
@@ -147,7 +147,7 @@ class TransferRows:
 
     def put(self, transfer: Transfer) -> None:
         """Insert or update a transfer; ParseError for an invalid name."""
-        name = parse_transfer(transfer.name)
+        name = parse_transfer_name(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
         values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
         self._database.execute(self._upsert, values)
@@ -163,7 +163,7 @@ class TransferRows:
         return tuple(
             sorted(
                 transfers,
-                key=lambda transfer: (parse_transfer(transfer.name).attempt, transfer.uid),
+                key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid),
             )
         )
 
@@ -235,14 +235,16 @@ class TaskMoveRows:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
-    def put(self, move: TaskMoveState) -> None:
+    def put(self, move: WaitingTaskMove) -> None:
         """Insert or update the move of a task."""
         self._database.execute(self._upsert, asdict(move))
 
-    def in_flight(self) -> tuple[TaskMoveState, ...]:
+    def in_flight(self) -> tuple[WaitingTaskMove, ...]:
         """Return the task moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
-        return tuple(TaskMoveState(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
+        return tuple(
+            WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows
+        )
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
         """Return the transfers whose moves were requested in a period and then dropped."""

@@ -21,20 +21,20 @@ from sqlalchemy import (
 
 from gridbridge.model.accounting import (
     PER_TRANSFER,
-    AccountingCursor,
     AccountingFilePosition,
-    RemoteRecord,
-    UsageSource,
+    ClusterAccountingProgress,
+    RemoteJobRunAccounting,
+    RemoteUsageSource,
 )
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.published import (
-    ShownAccountingReading,
-    ShownAccountingReadings,
-    ShownRemoteUsage,
+    PublishedAccountingFiles,
+    PublishedAccountingProgress,
+    PublishedRemoteUsage,
 )
 from gridbridge.shell import files
 from gridbridge.state import published_json, published_values
-from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
+from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record; a time zone may be a day behind
@@ -42,8 +42,8 @@ ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record; a time zone may be 
 CURSORS = Table(
     "cursors",
     METADATA,
-    Column("cluster", PrintableText, primary_key=True),
-    Column("path", PrintableText, nullable=False),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("path", PrintableTextColumn, nullable=False),
     Column("device", Text, nullable=False),  # unsigned 64 bits: too large for SQL integers
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
@@ -54,22 +54,25 @@ CURSORS = Table(
 REMOTE_RECORDS = Table(
     "remote_records",
     METADATA,
-    Column("cluster", PrintableText, primary_key=True),
-    Column("mark", PrintableText, primary_key=True),
-    Column("transfer", PrintableText, primary_key=True),
-    Column("source", PrintableText, nullable=False),
-    *(Column(name, PrintableText, nullable=False) for name in ("home", "owner", "queue", "host")),
+    Column("cluster", PrintableTextColumn, primary_key=True),
+    Column("mark", PrintableTextColumn, primary_key=True),
+    Column("transfer", PrintableTextColumn, primary_key=True),
+    Column("source", PrintableTextColumn, nullable=False),
+    *(
+        Column(name, PrintableTextColumn, nullable=False)
+        for name in ("home", "owner", "queue", "host")
+    ),
     *(Column(name, BigInteger, nullable=False) for name in ("job", "task", "job_id")),
-    Column("pe_task", PrintableText, nullable=False),
-    Column("kept_at", MomentColumn, nullable=False),
-    *(Column(name, MomentColumn) for name in ("submitted_at", "started_at", "ended_at")),
+    Column("pe_task", PrintableTextColumn, nullable=False),
+    Column("kept_at", UtcTimeColumn, nullable=False),
+    *(Column(name, UtcTimeColumn) for name in ("submitted_at", "started_at", "ended_at")),
     *(Column(name, BigInteger) for name in ("failed", "exit_status")),
     *(Column(name, Float) for name in ("wallclock_s", "user_s", "system_s", "max_rss_kb")),
     Index("remote_records_task", "home", "job", "task"),
     Index("remote_records_kept_at", "kept_at"),
 )
 
-_RECORD = tuple(REMOTE_RECORDS.c[field.name] for field in fields(RemoteRecord))
+_RECORD = tuple(REMOTE_RECORDS.c[field.name] for field in fields(RemoteJobRunAccounting))
 _RECORDS_OF = (
     select(*_RECORD)
     .where(
@@ -92,24 +95,26 @@ class RemoteUsageRows:
         self._upsert_cursor = database.upsert(CURSORS)
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
-    def put_cursor(self, cursor: AccountingCursor) -> None:
+    def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
         """Insert or update the read position in a cluster's accounting."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
-    def cursors(self) -> tuple[AccountingCursor, ...]:
+    def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
         """Return the read position in each cluster's accounting."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
-    def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
+    def put_record(
+        self, record: RemoteJobRunAccounting, at: datetime
+    ) -> tuple[RemoteJobRunAccounting, ...]:
         """Insert or update the usage record of a remote job; return all records of its task.
 
         A transfer and owner with PER_TRANSFER records get no further record. Raises ParseError
         if the record names no transfer.
         """
-        name = parse_transfer(record.transfer)
+        name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
         other_records = [row for row in records if _key(row) != _key(record)]
         theirs = [row for row in other_records if row.owner == record.owner]
@@ -122,7 +127,7 @@ class RemoteUsageRows:
 
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
-    ) -> tuple[RemoteRecord, ...]:
+    ) -> tuple[RemoteJobRunAccounting, ...]:
         """Return the usage records of a local task's remote jobs, in order of their ends.
 
         With `since`, only records that were added at or after that time.
@@ -130,58 +135,65 @@ class RemoteUsageRows:
         rows = self._database.rows(
             _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS
         )
-        return tuple(RemoteRecord(**{**row, "source": UsageSource(row["source"])}) for row in rows)
+        return tuple(
+            RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])})
+            for row in rows
+        )
 
     def forget_records(self, before: datetime) -> None:
         """Delete the usage records that were added before `before`."""
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 
 
-def _key(record: RemoteRecord) -> tuple[str, str, str]:
+def _key(record: RemoteJobRunAccounting) -> tuple[str, str, str]:
     return record.cluster, record.mark, record.transfer
 
 
-def _cursor(row: RowMapping) -> AccountingCursor:
+def _cursor(row: RowMapping) -> ClusterAccountingProgress:
     position = AccountingFilePosition(
         device=int(row["device"]), inode=int(row["inode"]), offset=row["offset"], tail=row["tail"]
     )
-    return AccountingCursor(
+    return ClusterAccountingProgress(
         cluster=row["cluster"], path=row["path"], place=position, skipped=row["skipped"]
     )
 
 
-def read_task_accounts(folder: str, job: int, task: int) -> ShownRemoteUsage | None:
+def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
     """Read the published usage of a local task, None without published usage."""
     return published_json.read_published_value(
-        published_values.accounting_path(job, task, folder), ShownRemoteUsage
+        published_values.remote_usage_path(job, task, folder), PublishedRemoteUsage
     )
 
 
-def read_job_accounts(folder: str, job: int) -> tuple[ShownRemoteUsage, ...]:
+def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsage, ...]:
     """Read the published usage of a job, or of each task of an array, by task number."""
-    around = os.path.dirname(published_values.accounting_path(job, 0, folder))
+    around = os.path.dirname(published_values.remote_usage_path(job, 0, folder))
     tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
-    usages = (read_task_accounts(folder, job, task) for task in tasks)
+    usages = (read_published_task_usage(folder, job, task) for task in tasks)
     return tuple(usage for usage in usages if usage)
 
 
-def read_accounts_since(folder: str, since: datetime | None) -> Iterator[ShownRemoteUsage]:
+def read_usage_published_since(
+    folder: str, since: datetime | None
+) -> Iterator[PublishedRemoteUsage]:
     """Read all usage that was published since `since`, or ever."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
-                usage = read_task_accounts(folder, job, task)
+                usage = read_published_task_usage(folder, job, task)
                 if usage:
                     yield usage
 
 
-def read_accounting_progress(folder: str) -> tuple[ShownAccountingReading, ...]:
+def read_accounting_reading_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read the state of each accounting file's last reading; empty if none is published."""
-    published = published_json.read_published_value(f"{folder}/{READINGS}", ShownAccountingReadings)
+    published = published_json.read_published_value(
+        f"{folder}/{READINGS}", PublishedAccountingFiles
+    )
     return published.readings if published else ()
 
 
-def sweep_accounts(folder: str, before: datetime) -> None:
+def sweep_old_usage_files(folder: str, before: datetime) -> None:
     """Remove published usage files that have not changed since `before`."""
     for around in _folders(folder):
         for name in os.listdir(around):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
-from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, NewEmbeddedJob
+from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, EmbeddedJobRequest
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from tests.contract.waiting import until
 
@@ -52,7 +52,7 @@ class Site:
 
     def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
         """Add a job without starting anything."""
-        request = NewEmbeddedJob(
+        request = EmbeddedJobRequest(
             name=name,
             account=name,
             shell="/bin/sh",
@@ -75,7 +75,7 @@ class Site:
     def look(self) -> None:
         """Do what every question does first and last."""
         self.database.account_for_lost()
-        keeper.start_keeper_if_needed(self.database)
+        keeper.start_job_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
         """Wait, asking now and then, until a job has ended, and return how."""

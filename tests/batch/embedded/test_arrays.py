@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import task_limits
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, NewEmbeddedJob
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
 from gridbridge.batch.embedded.job_store import EmbeddedRequestRefused
-from gridbridge.batch.embedded.task_limits import RunningJobLimits
+from gridbridge.batch.embedded.task_limits import WalltimeAndPreemptionCheck
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def add(site: Site, tasks: int = 0, *, slots: int = 1, yields: bool = False) -> int:
-    request = NewEmbeddedJob(
+    request = EmbeddedJobRequest(
         name="gc.a.1.1",
         account="gc.a.1.1",
         shell="/bin/sh",
@@ -66,7 +66,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
     monkeypatch.setattr(
-        task_limits, "signal_process_group", lambda pid, born, number: sent.append(number)
+        task_limits, "signal_job_process_group", lambda pid, born, number: sent.append(number)
     )
     return sent
 
@@ -97,8 +97,8 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    task_limits.preempt_for_next_job(site.database)
-    task_limits.preempt_for_next_job(site.database)
+    task_limits.preempt_tasks_for_next_job(site.database)
+    task_limits.preempt_tasks_for_next_job(site.database)
     found = told(site)
     forget(site)
 
@@ -111,9 +111,9 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    task_limits.preempt_for_next_job(site.database)  # two of the array wait
+    task_limits.preempt_tasks_for_next_job(site.database)  # two of the array wait
     add(site, slots=3)
-    task_limits.preempt_for_next_job(site.database)
+    task_limits.preempt_tasks_for_next_job(site.database)
     found = told(site)
     forget(site)
 
@@ -135,7 +135,7 @@ def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     job = site.database.job(array)._replace(deleting=deleting)
     forget(site)
 
-    assert RunningJobLimits(site.database, job, 0).judge(job, end).killed_for == why
+    assert WalltimeAndPreemptionCheck(site.database, job, 0).judge(job, end).killed_for == why
 
 
 def test_a_keeper_outlives_a_database_that_does_not_answer(
@@ -147,7 +147,7 @@ def test_a_keeper_outlives_a_database_that_does_not_answer(
         raise sqlite3.OperationalError(f"database is locked: {number}")
 
     job = site.database.job(add(site, 1, yields=True))
-    watched = RunningJobLimits(site.database, job, 0)
+    watched = WalltimeAndPreemptionCheck(site.database, job, 0)
     with monkeypatch.context() as patch:
         patch.setattr(site.database, "jobs", locked)
         watched.look()

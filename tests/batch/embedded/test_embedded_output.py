@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_output import (
-    EmbeddedClusterLine,
-    EmbeddedEndLine,
-    EmbeddedJobLine,
-    encode_answer,
+    PrintedEmbeddedCluster,
+    PrintedEmbeddedJob,
+    PrintedEmbeddedJobEnd,
+    encode_embedded_answer,
     parse_cluster_and_jobs,
     parse_job_end,
 )
@@ -20,23 +20,25 @@ from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
-CLUSTER = EmbeddedClusterLine(host="h", slots="2", used="1", waiting="0")
+CLUSTER = PrintedEmbeddedCluster(host="h", slots="2", used="1", waiting="0")
 FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 
 
 @given(names=st.lists(TEXT, max_size=4), error=TEXT)
 def test_what_is_written_is_read(names: list[str], error: str) -> None:
-    jobs = [EmbeddedJobLine(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)]
+    jobs = [
+        PrintedEmbeddedJob(id=str(n), name=name, error=error) for n, name in enumerate(names, 1)
+    ]
 
-    cluster, read = parse_cluster_and_jobs(encode_answer(CLUSTER, *jobs))
+    cluster, read = parse_cluster_and_jobs(encode_embedded_answer(CLUSTER, *jobs))
 
     assert (vars(cluster), [vars(job) for job in read]) == (vars(CLUSTER), list(map(vars, jobs)))
 
 
 def test_an_answer_that_is_cut_anywhere_is_none() -> None:
     """But for the line's end after the point, without which all is there."""
-    whole = encode_answer(
-        CLUSTER, EmbeddedJobLine(id="1", name="a"), EmbeddedJobLine(id="2", name=".\n.")
+    whole = encode_embedded_answer(
+        CLUSTER, PrintedEmbeddedJob(id="1", name="a"), PrintedEmbeddedJob(id="2", name=".\n.")
     )
 
     for length in range(len(whole)):
@@ -45,10 +47,10 @@ def test_an_answer_that_is_cut_anywhere_is_none() -> None:
 
 
 def test_no_end_is_an_answer_and_silence_is_none() -> None:
-    end = EmbeddedEndLine(account="a", exit_status="0", host="h")
+    end = PrintedEmbeddedJobEnd(account="a", exit_status="0", host="h")
 
-    assert parse_job_end(encode_answer()) is None
-    read = parse_job_end(encode_answer(end))
+    assert parse_job_end(encode_embedded_answer()) is None
+    read = parse_job_end(encode_embedded_answer(end))
     assert read is not None
     assert vars(read) == vars(end)
     with pytest.raises(ParseError):
@@ -76,7 +78,7 @@ def test_what_a_cluster_has_not_is_named(request_: JobRequest, lacks: str) -> No
 def test_words_of_others_are_never_options() -> None:
     """A name or path may begin with a dash, or be empty."""
     spec = JobSpec(transfer="-gb", request=JobRequest(), shell="--held")
-    argv = embedded_commands.submit_held_command(FOLDER, spec)
+    argv = embedded_commands.submit_held_job_command(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
     assert "--name=-x" in embedded_commands.rename_and_release_command(FOLDER, "7", "-x")
@@ -85,4 +87,4 @@ def test_words_of_others_are_never_options() -> None:
 def test_a_job_has_the_slots_that_it_was_granted() -> None:
     spec = JobSpec(transfer="gb", request=JobRequest(), pe="smp", slots=4)
 
-    assert "--slots=4" in embedded_commands.submit_held_command(FOLDER, spec)
+    assert "--slots=4" in embedded_commands.submit_held_job_command(FOLDER, spec)

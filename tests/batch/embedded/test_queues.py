@@ -11,8 +11,8 @@ import pytest
 from gridbridge.batch.embedded import job_store, queue_methods, submit
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
+    EmbeddedJobRequest,
     EmbeddedTransferQueue,
-    NewEmbeddedJob,
 )
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
 from gridbridge.errors import ParseError
@@ -33,7 +33,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
     """Add a job."""
-    request = NewEmbeddedJob("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
+    request = EmbeddedJobRequest("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
     return site.database.add(request, "me")
 
 
@@ -168,7 +168,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = queue_methods.query_open_queues(site.database)
+    opened = queue_methods.query_open_transfer_queues(site.database)
     forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
@@ -176,7 +176,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = queue_methods.query_open_queues(site.database)
+    opened = queue_methods.query_open_transfer_queues(site.database)
     forget(site)
 
     assert opened == frozenset()

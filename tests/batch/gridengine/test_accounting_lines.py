@@ -8,15 +8,15 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.qacct import (
-    parse_accounting,
     parse_accounting_line,
+    parse_accounting_records,
     read_accounting_lines,
-    read_ended_tasks,
-    read_task_records,
+    read_array_task_records,
+    read_task_end_times,
 )
 from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion
 from gridbridge.model.job import ArrayEndQuery
 from gridbridge.model.route import GridEngineCell
 
@@ -80,11 +80,11 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
     data = f"{line}\n".encode()
     ((_, ran),) = read_accounting_tasks([data])
-    ((end, owner, name),) = read_ended_tasks(data)
+    ((end, owner, name),) = read_task_end_times(data)
     ((_, usage),), skipped = read_accounting_lines(data, "gb.")
-    (record,) = parse_accounting(data)
+    (record,) = parse_accounting_records(data)
 
-    assert isinstance(ran, ReplayTask)
+    assert isinstance(ran, RecordedReplayTask)
     assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
     assert (round(end.run_s), owner, name) == (600, "alice", "solve")
     assert (record.task, record.pe_task, record.user_s, record.account) == (3, "", 5.5, ACCOUNT)
@@ -99,7 +99,7 @@ def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
     asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
-    (found,) = read_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
+    (found,) = read_array_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
 
     assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
 
@@ -121,7 +121,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
     assert [why for _, why in read_accounting_tasks([line])] == [ReplayExclusion.NEVER_STARTED]
-    assert list(read_ended_tasks(line)) == []
+    assert list(read_task_end_times(line)) == []
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
 
     for argv in (
         client_commands.search_accounting_command(cell, [ACCOUNT]),
-        client_commands.search_old_accounting_command(cell, [ACCOUNT], 0),
+        client_commands.search_rotated_files_command(cell, [ACCOUNT], 0),
     ):
         done = subprocess.run(argv, capture_output=True, check=False)
 

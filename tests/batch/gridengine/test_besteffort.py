@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.consumables import read_consumable_holders
-from gridbridge.batch.gridengine.objects import query_queue_reruns
+from gridbridge.batch.gridengine.consumables import parse_hosts_of_consumables
+from gridbridge.batch.gridengine.objects import query_queue_rerun_settings
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
 from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb
 from gridbridge.model.snapshot import ClusterSnapshot
 
 QSUB = """#!/bin/sh
@@ -71,7 +71,7 @@ def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
 
 def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell) -> None:
     """And for no other: the queue that the JDL names is one of ordinary jobs."""
-    words = client_commands.submit_held_command(cell, SPEC)
+    words = client_commands.submit_held_job_command(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words
@@ -132,7 +132,7 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
     )
 
     found = parse_repaired_xml(
-        document(queues), partial(read_consumable_holders, names=("slots", "lic"))
+        document(queues), partial(parse_hosts_of_consumables, names=("slots", "lic"))
     )
 
     assert found == {"slots": ("n1",), "lic": ("global",)}
@@ -151,7 +151,7 @@ def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEng
     (Path(cell.binaries) / "qconf").write_text(f"#!/bin/sh\ncat <<'END'\n{shown}END\n")
     (Path(cell.binaries) / "qconf").chmod(0o755)
 
-    assert query_queue_reruns(cell, ("transfer-b",)) == {"all.q": "TRUE"}
+    assert query_queue_rerun_settings(cell, ("transfer-b",)) == {"all.q": "TRUE"}
 
 
 QUOTA = """{
@@ -176,18 +176,18 @@ def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCell) -
     (folder / "qconf").write_text(QCONF)
     (folder / "qconf").chmod(0o755)
     (folder / "quota").write_text(QUOTA)
-    exempt = SetupEdit(verb=EditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
+    exempt = SetupEdit(verb=SetupEditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
 
     for _ in range(2):
         _make(exempt, cell)
         limits = [line.split() for line in (folder / "quota").read_text().splitlines()]
         assert [line[0] for line in limits].count("limit") == 3
         assert " ".join(limits[4]) == RULE
-    _make(SetupEdit(verb=EditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
+    _make(SetupEdit(verb=SetupEditVerb.INCLUDE, name="q", attribute=RULE_NAME), cell)
 
     assert (folder / "quota").read_text() == QUOTA
 
 
 def _make(edit: SetupEdit, cell: GridEngineCell) -> None:
-    line = f"{qconf.cell_environment_line(cell)}; {qconf.edit_command(edit)}"
+    line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
     subprocess.run(["/bin/sh", "-c", line], check=True)

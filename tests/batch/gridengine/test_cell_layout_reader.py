@@ -9,22 +9,22 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.cell_layout_reader import (
+    host_resources_to_query,
     parse_cell_configuration,
-    resources_to_query,
     waiting_arrays,
 )
 from gridbridge.batch.gridengine.demand import parse_cell_demand, parse_qhost, query_demand_outputs
-from gridbridge.batch.gridengine.parse import parse_task_caps
+from gridbridge.batch.gridengine.parse import parse_array_concurrency_limits
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_configuration import (
-    CellResource,
+    CellResourceDefinition,
     ConsumableKind,
+    GridEngineUserList,
     JobAccessIdentity,
     ParallelEnvironment,
-    ResourceRelation,
-    SlotSpread,
-    UserList,
+    ParallelSlotDistribution,
+    ResourceComparison,
 )
 from gridbridge.model.qconf_attributes import parse_values_by_host
 from gridbridge.model.route import GridEngineCell
@@ -63,10 +63,10 @@ def test_resources_are_known_by_name_and_by_shortcut() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).resources
 
     assert found["vmem"] is found["h_vmem"]
-    assert found["h_vmem"] == CellResource(
+    assert found["h_vmem"] == CellResourceDefinition(
         name="h_vmem", shortcut="vmem", counted=ConsumableKind.BY_SLOT, default="1G"
     )
-    assert found["exclusive"].relation is ResourceRelation.EXCLUSIVE
+    assert found["exclusive"].relation is ResourceComparison.EXCLUSIVE
     assert found["licence"].counted is ConsumableKind.BY_JOB
     assert found["remote"].is_forced
 
@@ -75,9 +75,9 @@ def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
     found = parse_cell_configuration(layout(**BY_HAND)).environments
 
     assert list(found.values()) == [
-        ParallelEnvironment(name="smp", spread=SlotSpread.ONE_HOST, slots=99),
-        ParallelEnvironment(name="mpi", spread=SlotSpread.ANY_HOSTS, slots=40),
-        ParallelEnvironment(name="pairs", spread=SlotSpread.FIXED, per_host=2),
+        ParallelEnvironment(name="smp", spread=ParallelSlotDistribution.ONE_HOST, slots=99),
+        ParallelEnvironment(name="mpi", spread=ParallelSlotDistribution.ANY_HOSTS, slots=40),
+        ParallelEnvironment(name="pairs", spread=ParallelSlotDistribution.FIXED, per_host=2),
     ]
 
 
@@ -288,9 +288,9 @@ def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
     assert found.groups == {"@all": {"n1", "n2"}}
-    assert found.environments["smp"].spread is SlotSpread.ONE_HOST
+    assert found.environments["smp"].spread is ParallelSlotDistribution.ONE_HOST
     assert [one.name for one in parse_qhost(documents.qhost)] == ["-F", "arch,h_vmem"]
-    assert resources_to_query(b"", documents.qconf) == ("arch", "h_vmem")
+    assert host_resources_to_query(b"", documents.qconf) == ("arch", "h_vmem")
     first, array = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
     assert (array.tasks, array.capped) == (996, 992)
@@ -327,7 +327,7 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
     found = parse_cell_configuration(documents.qconf)
 
     assert found.user_lists == {
-        name: UserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")
+        name: GridEngineUserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")
     }
     assert found.projects == {7: "p1"}
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
@@ -382,7 +382,7 @@ def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:
     job = "<element><JB_job_number>{}</JB_job_number><JB_ja_task_concurrency>{}</{}></element>"
     rows = "".join(job.format(*one, "JB_ja_task_concurrency") for one in ((3, 0), (4, 2), (5, 7)))
 
-    assert parse_task_caps(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
+    assert parse_array_concurrency_limits(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
 
 
 def test_a_task_on_several_hosts_runs_once() -> None:

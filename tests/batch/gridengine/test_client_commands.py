@@ -16,7 +16,7 @@ SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
-    return client_commands.submit_held_command(CELL, SPEC.but(request=asked))
+    return client_commands.submit_held_job_command(CELL, SPEC.but(request=asked))
 
 
 def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
@@ -28,7 +28,7 @@ def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
 
 
 def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
-    words = client_commands.submit_held_command(CELL, SPEC.but(shell="/bin/dash"))
+    words = client_commands.submit_held_job_command(CELL, SPEC.but(shell="/bin/dash"))
 
     assert words[words.index("-S") + 1] == "/bin/dash"
 
@@ -74,8 +74,8 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
     last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
 
     assert submit(best_effort) == (*submit(JobRequest()), *last)
-    without = client_commands.without_preemption(SPEC.but(request=best_effort))
-    assert client_commands.submit_held_command(CELL, without)[-3:] == (
+    without = client_commands.preemptible_as_lowest_priority(SPEC.but(request=best_effort))
+    assert client_commands.submit_held_job_command(CELL, without)[-3:] == (
         "-hard",
         "-l",
         "remote=false",
@@ -83,7 +83,7 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
 
 
 def test_the_granted_slots_are_asked_for_not_the_range() -> None:
-    assert client_commands.submit_held_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == (
+    assert client_commands.submit_held_job_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == (
         "mpi",
         "3",
     )
@@ -91,8 +91,8 @@ def test_the_granted_slots_are_asked_for_not_the_range() -> None:
 
 def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -> None:
     """Else it would have one slot, and nobody would say so."""
-    assert client_commands.submit_held_command(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
-    assert "-pe" not in client_commands.submit_held_command(CELL, SPEC)
+    assert client_commands.submit_held_job_command(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
+    assert "-pe" not in client_commands.submit_held_job_command(CELL, SPEC)
 
 
 @given(
@@ -120,11 +120,12 @@ def test_what_would_take_back_that_a_job_is_only_verified_is_refused(
 ) -> None:
     """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not with -verify"):
-        client_commands.verify_submission_command(CELL, words)
+        client_commands.preview_submission_command(CELL, words)
 
 
 @pytest.mark.parametrize(
-    "words", [client_commands.cell_status_command(CELL), client_commands.own_jobs_command(CELL)]
+    "words",
+    [client_commands.show_cell_status_command(CELL), client_commands.list_own_jobs_command(CELL)],
 )
 def test_a_default_file_of_qstat_hides_no_job(words: tuple[str, ...]) -> None:
     """`-s r` in the site's or the caller's sge_qstat would make waiting jobs look gone."""
@@ -148,7 +149,9 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
 
     assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
     assert client_commands.explain_request_refusal(asked) == ""
-    assert client_commands.resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
+    assert client_commands.qsub_resource_options(
+        "-soft", (("vf", "1G"), ("virtual_free", "2G"))
+    ) == (
         "-soft",
         "-l",
         "virtual_free=2G",

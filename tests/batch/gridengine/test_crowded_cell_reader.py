@@ -12,11 +12,11 @@ from gridbridge.batch.gridengine.crowded_cell_reader import (
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.campaigns.preemption import (
-    CrowdedCell,
+    CellRequestsAndResources,
     QueueInstanceResources,
     WaitingLocalRequest,
 )
-from gridbridge.model.site.setup_findings import ComplexRow
+from gridbridge.model.site.setup_findings import QconfComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
 G = 1024.0**3
@@ -30,12 +30,12 @@ ROWS = (
 )
 KEYS = ("name", "type", "relation", "requestable", "consumable", "default")
 TABLE = ConsumableTable(
-    ComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS
+    QconfComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS
 )
 
 
 @pytest.fixture(name="cell", scope="module")
-def _cell() -> CrowdedCell:
+def _cell() -> CellRequestsAndResources:
     return parse_blocked_jobs(CROWD.read_bytes(), TABLE)
 
 
@@ -43,7 +43,9 @@ def test_only_consumables_are_asked_about() -> None:
     assert {"slots", "lic", "mem", "boot", "alone"} == {*TABLE.names}
 
 
-def test_requests_that_can_start_are_in_the_schedulers_order(cell: CrowdedCell) -> None:
+def test_requests_that_can_start_are_in_the_schedulers_order(
+    cell: CellRequestsAndResources,
+) -> None:
     """One that is held is none, and of those that ask for the same the first is enough."""
     asked = {tuple(one.amounts.items()): one for one in cell.asked}
 
@@ -52,7 +54,9 @@ def test_requests_that_can_start_are_in_the_schedulers_order(cell: CrowdedCell) 
     assert asked[("mem", 3 * G),].task == 0
 
 
-def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: CrowdedCell) -> None:
+def test_a_request_for_a_host_alone_has_its_environment_and_queues(
+    cell: CellRequestsAndResources,
+) -> None:
     """It takes a slot for each of its processes, and what each job takes without asking."""
     (alone,) = (one for one in cell.asked if one.alone)
 
@@ -66,7 +70,7 @@ def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: Crowded
     )
 
 
-def test_tasks_that_make_way_hold_what_they_asked_for(cell: CrowdedCell) -> None:
+def test_tasks_that_make_way_hold_what_they_asked_for(cell: CellRequestsAndResources) -> None:
     """On the host of their queue, since they started."""
     tasks = [one for one in cell.holders if one.makes_way]
     others = [one for one in cell.holders if not one.makes_way]
@@ -79,7 +83,7 @@ def test_tasks_that_make_way_hold_what_they_asked_for(cell: CrowdedCell) -> None
     assert [(one.host, one.amounts["mem"]) for one in others] == [("beta-n2", 2 * G)]
 
 
-def test_places_are_of_local_queues_with_what_is_free_there(cell: CrowdedCell) -> None:
+def test_places_are_of_local_queues_with_what_is_free_there(cell: CellRequestsAndResources) -> None:
     """Neither a best-effort queue nor one that sends jobs away is one."""
     places = {one.name: one for one in cell.places}
 

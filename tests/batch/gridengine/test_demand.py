@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.gridengine.demand import parse_cell_demand
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import GridEngineCellSnapshot, WaitingJobs
-from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellResource
+from gridbridge.model.elastic.cell import GridEngineCellSnapshot, WaitingJobGroup
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellResourceDefinition
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
@@ -30,13 +30,13 @@ def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
 
 def layout_of(**shortcuts: str) -> CellConfiguration:
     """Return a cell with these resources."""
-    rows = [CellResource(name=name, shortcut=short) for name, short in shortcuts.items()]
+    rows = [CellResourceDefinition(name=name, shortcut=short) for name, short in shortcuts.items()]
     return CellConfiguration(
         resources={key: one for one in rows for key in (one.name, one.shortcut)}
     )
 
 
-def asking(pe: str) -> list[WaitingJobs]:
+def asking(pe: str) -> list[WaitingJobGroup]:
     """Return what waits in the golden cell for a parallel environment, or for none."""
     found = parse_cell_demand(QSTAT, QHOST)
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import ArrayEndQuery, FutureJobEnd, JobEnd
+from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
 from gridbridge.model.route import GridEngineCell
 from tests.batch.gridengine.test_qacct import OURS, task
 
@@ -56,7 +56,7 @@ def _site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def _seen(end: JobEnd | FutureJobEnd) -> JobEnd:
+def _seen(end: JobEnd | FutureDatedJobEnd) -> JobEnd:
     assert isinstance(end, JobEnd)
     return end
 
@@ -94,7 +94,7 @@ def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
 
     found = query_array_ends(site.cell, asked)["gc.alpha.3.7"][1]
 
-    assert isinstance(found, FutureJobEnd)
+    assert isinstance(found, FutureDatedJobEnd)
     assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")
 
 

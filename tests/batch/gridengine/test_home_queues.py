@@ -20,7 +20,9 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = home_queues.replace_request_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
+    asked = home_queues.request_with_replaced_lists(
+        parse_job_request(PLAIN + RANGES), HARD, "all.q"
+    )
 
     assert home_queues.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
@@ -43,7 +45,7 @@ def test_a_serial_job_has_no_ranges() -> None:
 def test_a_mark_replaces_one_list_and_leaves_the_other(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = home_queues.mark_refused_command(CELL, "7", hard=hard, queues=queues, reason="no")
+    argv = home_queues.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
 
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
@@ -52,7 +54,9 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     """A comma would begin another one."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = home_queues.mark_refused_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
+    note = home_queues.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[
+        -2
+    ]
 
     assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
 

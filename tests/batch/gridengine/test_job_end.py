@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.accounting_file import settle_job_end, settle_job_end_or_future
-from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.model.job import FutureJobEnd, JobEnd
+from gridbridge.batch.gridengine.accounting_file import final_or_future_job_end, settle_job_end
+from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.job import FutureDatedJobEnd, JobEnd
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SEVEN = RemoteRecord(
+SEVEN = RemoteJobRunAccounting(
     transfer="gb.alpha.7.0.1",
     cluster="beta",
-    source=UsageSource.ACCOUNTING,
+    source=RemoteUsageSource.ACCOUNTING,
     mark="",
     job_id=2,
     owner="alice",
@@ -52,7 +52,7 @@ KILLED = replace(SEVEN, failed=7, exit_status=137)
     ],
 )
 def test_one_end_is_believed_and_of_several_none(
-    records: list[RemoteRecord], status: int | None, is_disputed: bool
+    records: list[RemoteJobRunAccounting], status: int | None, is_disputed: bool
 ) -> None:
     end, disputed = settle_job_end(records, NOON)
 
@@ -72,19 +72,19 @@ def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
     ids=["alone", "put back", "beside a lost run", "beside a killed one"],
 )
 def test_an_end_in_the_future_is_known_and_not_judged(
-    records: list[RemoteRecord], status: int | None
+    records: list[RemoteJobRunAccounting], status: int | None
 ) -> None:
     """Its host's clock may be ahead; what it will count as contradicts another or not."""
-    end, disputed = settle_job_end_or_future(records, NOON)
+    end, disputed = final_or_future_job_end(records, NOON)
 
-    assert isinstance(end, FutureJobEnd)
+    assert isinstance(end, FutureDatedJobEnd)
     assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
     assert (end.end.exit_status if end.end else None) == status
 
 
 def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
     """The run that failed before it was put back."""
-    end, disputed = settle_job_end_or_future([UNSEEN, LATER], NOON + timedelta(minutes=2))
+    end, disputed = final_or_future_job_end([UNSEEN, LATER], NOON + timedelta(minutes=2))
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)

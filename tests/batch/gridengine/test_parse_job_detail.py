@@ -6,14 +6,14 @@ import pytest
 
 from gridbridge.batch.gridengine.parse import parse_job_detail
 from gridbridge.errors import ParseError
-from gridbridge.model.job import JobDetail
+from gridbridge.model.job import JobAccountAndErrors
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
 UNSEEN = GOLDEN / "unseen"
 
 
-def read(path: Path) -> tuple[JobDetail, ...]:
+def read(path: Path) -> tuple[JobAccountAndErrors, ...]:
     return parse_job_detail(path.read_bytes())
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.parse import count_listed_tasks, parse_cluster_snapshot
+from gridbridge.batch.gridengine.parse import count_tasks_in_ranges, parse_cluster_snapshot
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import parse_task_ranges
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import QueueFact
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import QueueInstanceStateFact
 from tests.lab.campaigns.faults.reversed_answer import turned
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -38,7 +38,7 @@ def read(path: Path) -> ClusterSnapshot:
     return parse(path.read_bytes())
 
 
-def rows_of(snapshot: ClusterSnapshot) -> list[JobStatus]:
+def rows_of(snapshot: ClusterSnapshot) -> list[JobListRow]:
     return [row for rows in snapshot.jobs.values() for row in rows]
 
 
@@ -205,7 +205,7 @@ def test_open_cluster_scheduler_is_read() -> None:
 def test_an_unreachable_host_has_no_free_slots() -> None:
     snapshot = read(UNSEEN / "unreachable.xml")
 
-    assert QueueFact.UNREACHABLE in snapshot.queues[0].state.facts
+    assert QueueInstanceStateFact.UNREACHABLE in snapshot.queues[0].state.facts
     assert snapshot.free_slots == 0
 
 
@@ -316,7 +316,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
 
     assert [task for tasks in parse_task_ranges(text) for task in tasks] == expanded
-    assert count_listed_tasks(text) == len(expanded)
+    assert count_tasks_in_ranges(text) == len(expanded)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     ],
 )
 def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
-    assert count_listed_tasks(text) == expected
+    assert count_tasks_in_ranges(text) == expected
 
 
 @pytest.mark.parametrize(("state", "counted"), [(b"hqw", False), (b"qw", True)])

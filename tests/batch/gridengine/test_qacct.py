@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.qacct import (
-    AccountingRecord,
+    JobRunAccounting,
     job_end_of_record,
-    parse_accounting,
+    parse_accounting_records,
     read_accounting_lines,
-    read_task_records,
+    read_array_task_records,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import ArrayEndQuery
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -23,8 +23,8 @@ CAPTURED = GOLDEN / "gridengine-8.1.9"
 UNSEEN = GOLDEN / "unseen"
 
 
-def read(path: Path) -> tuple[AccountingRecord, ...]:
-    return parse_accounting(path.read_bytes(), zone=UTC)
+def read(path: Path) -> tuple[JobRunAccounting, ...]:
+    return parse_accounting_records(path.read_bytes(), zone=UTC)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_both_sources_tell_the_same() -> None:
 
 def test_qaccts_local_times_take_the_zone_they_were_printed_in() -> None:
     data = (CAPTURED / "qacct-ok.txt").read_bytes()
-    (here,) = parse_accounting(data, zone=UTC)
-    (there,) = parse_accounting(data, zone=timezone(timedelta(hours=9)))
+    (here,) = parse_accounting_records(data, zone=UTC)
+    (there,) = parse_accounting_records(data, zone=timezone(timedelta(hours=9)))
 
     assert here.ended_at is not None
     assert there.ended_at == here.ended_at - timedelta(hours=9)
@@ -122,13 +122,13 @@ def test_a_category_with_colons_moves_no_field() -> None:
     fields = line.split(":")
     fields[39] = "-U a:b -l arch=x:y"
 
-    assert parse_accounting(":".join(fields).encode() + b"\n") == parse_accounting(
+    assert parse_accounting_records(":".join(fields).encode() + b"\n") == parse_accounting_records(
         line.encode() + b"\n"
     )
 
 
 def test_comments_in_the_accounting_file_are_passed_over() -> None:
-    assert parse_accounting(b"# Version: 8.1.9\n#\n") == ()
+    assert parse_accounting_records(b"# Version: 8.1.9\n#\n") == ()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_comments_in_the_accounting_file_are_passed_over() -> None:
     ids=["no accounting file yet", "no such job"],
 )
 def test_nothing_is_a_value_when_qacct_says_so(data: bytes) -> None:
-    assert parse_accounting(data) == ()
+    assert parse_accounting_records(data) == ()
 
 
 def test_a_job_that_never_started_has_no_times() -> None:
@@ -151,14 +151,16 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskOutcome.CANCELLED
+    assert (
+        classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskAttemptOutcome.CANCELLED
+    )
     assert (
         classify_job_end(job_end_of_record(replace(killed, deleted_by="")), walltime_s=60)
-        is TaskOutcome.SIGNAL
+        is TaskAttemptOutcome.SIGNAL
     )
     assert (
         classify_job_end(job_end_of_record(replace(killed, deleted_by="NONE")), walltime_s=60)
-        is TaskOutcome.SIGNAL
+        is TaskAttemptOutcome.SIGNAL
     )
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
     assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)
@@ -170,10 +172,10 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
 def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
     """A cut between two records can't be seen; nothing else of a prefix is believed."""
     data = (CAPTURED / name).read_bytes()
-    whole = parse_accounting(data)
+    whole = parse_accounting_records(data)
     for end in range(len(data)):
         try:
-            records = parse_accounting(data[:end])
+            records = parse_accounting_records(data[:end])
         except ParseError:
             continue
         assert records == whole[: len(records)]
@@ -194,7 +196,7 @@ def test_a_cut_answer_is_an_error_or_whole_records(name: str) -> None:
 )
 def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(ParseError) as refused:
-        parse_accounting(data)
+        parse_accounting_records(data)
 
     assert len(str(refused.value).splitlines()) == 1
 
@@ -294,7 +296,7 @@ def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, in
         ArrayEndQuery(job_id=number, account=account, places=places)
         for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]
-    found = read_task_records(b"".join(lines), asked)
+    found = read_array_task_records(b"".join(lines), asked)
     return [(one.job_id, one.task, one.exit_status) for one in found]
 
 

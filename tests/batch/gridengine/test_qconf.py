@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, SetupEdit
+from gridbridge.model.site.setup_findings import QconfComplexRow, SetupEdit, SetupEditVerb
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.
@@ -41,7 +41,7 @@ def cell(tmp_path: Path) -> GridEngineCell:
 
 
 def make(edit: SetupEdit, cell: GridEngineCell) -> int:
-    line = f"{qconf.cell_environment_line(cell)}; {qconf.edit_command(edit)}"
+    line = f"{qconf.cell_environment_shell_line(cell)}; {qconf.setup_edit_shell_line(edit)}"
     return subprocess.run(
         ["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False
     ).returncode
@@ -66,11 +66,11 @@ def test_folded_values_are_read_whole() -> None:
 
 
 def test_the_table_of_complexes_is_read_and_written_alike() -> None:
-    rows = qconf.parse_complexes(
+    rows = qconf.parse_complex_table(
         b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n"
     )
 
-    expected = ComplexRow(
+    expected = QconfComplexRow(
         name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES"
     )
     assert rows == {"remote": expected}
@@ -80,34 +80,34 @@ def test_the_table_of_complexes_is_read_and_written_alike() -> None:
 @pytest.mark.parametrize("shown", [b"", b"#name\n", b"denied: no permission\n"])
 def test_a_table_that_is_none_is_refused(shown: bytes) -> None:
     with pytest.raises(ParseError):
-        qconf.parse_complexes(shown)
+        qconf.parse_complex_table(shown)
 
 
 @pytest.mark.parametrize(
     ("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())]
 )
 def test_a_list_of_names_may_be_a_sentence(shown: bytes, expected: tuple[str, ...]) -> None:
-    assert qconf.parse_names(shown) == expected
+    assert qconf.parse_name_list(shown) == expected
 
 
 def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
     said = b"start time:    11/20/2026 22:15:18 (1000)\nrun time [s]:    30\n"
 
-    assert qconf.parse_clock_offset_s(said, now=1028.0) == 2.0
-    assert qconf.parse_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
+    assert qconf.parse_qmaster_clock_offset_s(said, now=1028.0) == 2.0
+    assert qconf.parse_qmaster_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
 def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) -> None:
     write(cell, "table-sc", "slots s INT\nremote old\nremote_x keep\n")
 
-    make(SetupEdit(verb=EditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
+    make(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name="remote", value="remote new"), cell)
 
     assert read(cell, "table-sc") == "slots s INT\nremote_x keep\nremote new\n"
 
 
-@pytest.mark.parametrize("verb", [EditVerb.SET_COMPLEX, EditVerb.DROP_COMPLEX])
+@pytest.mark.parametrize("verb", [SetupEditVerb.SET_COMPLEX, SetupEditVerb.DROP_COMPLEX])
 def test_a_table_that_could_not_be_read_is_never_written(
-    verb: EditVerb, cell: GridEngineCell
+    verb: SetupEditVerb, cell: GridEngineCell
 ) -> None:
     """`qconf -Mc` deletes every row that its file lacks."""
     status = make(SetupEdit(verb=verb, name="remote", value="remote new"), cell)
@@ -119,15 +119,21 @@ def test_a_table_that_could_not_be_read_is_never_written(
 def test_a_scheduler_value_is_set_whatever_signs_it_has(cell: GridEngineCell) -> None:
     write(cell, "table-ssconf", "a 1\nparams none\n")
 
-    make(SetupEdit(verb=EditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell)
+    make(
+        SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, attribute="params", value=r"x|y&z\w 'q'"), cell
+    )
 
     assert read(cell, "table-ssconf") == "a 1\n" + r"params x|y&z\w 'q'" + "\n"
 
 
 def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell) -> None:
-    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell)
-    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
-    make(SetupEdit(verb=EditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell)
+    make(
+        SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/a"), cell
+    )
+    make(SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="gid_range", value="1-9"), cell)
+    make(
+        SetupEdit(verb=SetupEditVerb.SET_HOST, name="h", attribute="load_sensor", value="/b"), cell
+    )
 
     assert read(cell, "host-h") == "gid_range 1-9\nload_sensor /b\n"
 
@@ -135,7 +141,7 @@ def test_a_host_gets_its_first_configuration_and_then_more(cell: GridEngineCell)
 def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCell) -> None:
     write(cell, "host-h", "#h:\nload_sensor   /a\n\n")
 
-    make(SetupEdit(verb=EditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
+    make(SetupEdit(verb=SetupEditVerb.DROP_HOST, name="h", attribute="load_sensor"), cell)
 
     assert not Path(cell.binaries, "host-h").exists()
 
@@ -143,7 +149,7 @@ def test_a_host_configuration_goes_with_its_last_setting(cell: GridEngineCell) -
 def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> None:
     write(cell, "table-sq", "qname  template\nslots   1\nshell  /bin/sh\n")
 
-    make(SetupEdit(verb=EditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
+    make(SetupEdit(verb=SetupEditVerb.ADD_QUEUE, name="q", value="qname q\nslots 4"), cell)
 
     assert read(cell, "queue") == "qname q\nslots 4\nshell  /bin/sh\n"
 
@@ -151,23 +157,25 @@ def test_a_queue_is_the_template_with_its_own_values(cell: GridEngineCell) -> No
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
-        (SetupEdit(verb=EditVerb.ADMIT, kind="operator", name="gb"), "-ao gb"),
-        (SetupEdit(verb=EditVerb.DISMISS, kind="submit", name="h"), "-ds h"),
-        (SetupEdit(verb=EditVerb.ADMIT, kind="admin", name="h"), "-ah h"),
-        (SetupEdit(verb=EditVerb.DROP_QUEUE, name="q"), "-dq q"),
+        (SetupEdit(verb=SetupEditVerb.ADMIT, kind="operator", name="gb"), "-ao gb"),
+        (SetupEdit(verb=SetupEditVerb.DISMISS, kind="submit", name="h"), "-ds h"),
+        (SetupEdit(verb=SetupEditVerb.ADMIT, kind="admin", name="h"), "-ah h"),
+        (SetupEdit(verb=SetupEditVerb.DROP_QUEUE, name="q"), "-dq q"),
         (
-            SetupEdit(verb=EditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"),
+            SetupEdit(
+                verb=SetupEditVerb.REPLACE, kind="queue", name="q", attribute="slots", value="4"
+            ),
             "-rattr queue slots 4 q",
         ),
         (
             SetupEdit(
-                verb=EditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"
+                verb=SetupEditVerb.MERGE, kind="queue", name="q", attribute="pe_list", value="smp"
             ),
             "-mattr queue pe_list smp q",
         ),
         (
             SetupEdit(
-                verb=EditVerb.DROP,
+                verb=SetupEditVerb.DROP,
                 kind="exechost",
                 name="h",
                 attribute="complex_values",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qsub_verify import convert_to_job_detail
+from gridbridge.batch.gridengine.qsub_verify import convert_qsub_verify_to_xml
 from gridbridge.batch.gridengine.submitted_request import (
     parse_job_cwd,
     parse_job_request,
@@ -17,7 +17,7 @@ TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.tx
 
 def test_all_that_a_job_would_ask_for_is_read() -> None:
     """Its script says `hard resource_list: fake=1`, which is no answer of qsub's."""
-    xml = convert_to_job_detail(TOLD, "alice")
+    xml = convert_qsub_verify_to_xml(TOLD, "alice")
     request = parse_job_request(xml)
 
     assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")
@@ -29,7 +29,7 @@ def test_all_that_a_job_would_ask_for_is_read() -> None:
 
 def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
     request = parse_job_request(
-        convert_to_job_detail(b"job_number:                 unassigned\n", "bob")
+        convert_qsub_verify_to_xml(b"job_number:                 unassigned\n", "bob")
     )
 
     assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
@@ -40,7 +40,7 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
     """The first word says whether -ac, -dc or -sc was given last."""
     told = b"job_number: unassigned\ncontext:     +=NONE,stage_in=a:b%2C,stage_out=,note=x=y\n"
 
-    context = dict(parse_job_request(convert_to_job_detail(told, "bob")).context)
+    context = dict(parse_job_request(convert_qsub_verify_to_xml(told, "bob")).context)
 
     assert context == {"stage_in": "a:b%2C", "stage_out": "", "note": "x=y"}
 
@@ -48,4 +48,4 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
 @pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
 def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
     with pytest.raises(ParseError, match="it tells of no job"):
-        convert_to_job_detail(told, "alice")
+        convert_qsub_verify_to_xml(told, "alice")

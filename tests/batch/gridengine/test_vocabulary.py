@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gridbridge.batch.gridengine.status import query_request_vocabulary
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 
 QCONF = """#!/bin/sh
 echo "$@" >>"${0%/*}/asked"
@@ -46,7 +46,7 @@ def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
         root="/", cell="x", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
     )
 
-    assert query_request_vocabulary(cell) == ClusterVocabulary(
+    assert query_request_vocabulary(cell) == NamesOfferedByCluster(
         resource=frozenset({"arch", "a", "licence", "lic"}),
         string=frozenset({"arch", "a"}),
         pe=frozenset({"mpi", "smp", "far", "none"}),

@@ -72,7 +72,7 @@ def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.Monkey
 def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
     from gridbridge.batch.oar import oar_commands
 
-    assert oar_commands.show_copies_command(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
+    assert oar_commands.show_resubmitted_jobs_command(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
@@ -81,6 +81,6 @@ def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
 def test_what_lives_of_several_arrays_is_one_question() -> None:
     from gridbridge.batch.oar import oar_commands
 
-    assert oar_commands.show_live_tasks_command(SERVER, "7", "12")[-1] == (
+    assert oar_commands.show_live_array_tasks_command(SERVER, "7", "12")[-1] == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )

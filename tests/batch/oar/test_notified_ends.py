@@ -102,7 +102,7 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServer(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = oar_commands.show_end_command(server, "12")
+    argv = oar_commands.show_end_and_usage_command(server, "12")
     return parse_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 

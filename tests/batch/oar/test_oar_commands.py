@@ -35,7 +35,7 @@ def program(argv: Argv, name: str) -> Argv:
 
 
 def test_a_job_is_submitted_held_with_the_transfers_name_as_its_name() -> None:
-    argv = oar_commands.submit_held_command(SERVER, spec(request()), 1234)
+    argv = oar_commands.submit_held_job_command(SERVER, spec(request()), 1234)
 
     assert argv[3:8] == ("sh", "submit", "1234", "/usr/bin/oarstat", "")
     assert program(argv, "oarsub") == (
@@ -59,13 +59,13 @@ def test_h_rt_becomes_the_walltime_in_hours_minutes_and_seconds(
     slots: int, limit: str, expected: str
 ) -> None:
     """A walltime of `3600` would be as many hours (oarsub(1))."""
-    assert oar_commands.oarsub_resources(request(h_rt=limit), slots) == expected
+    assert oar_commands.oarsub_resource_option(request(h_rt=limit), slots) == expected
 
 
 def test_other_resources_become_properties_and_places_at_home_nothing() -> None:
     asked = request(arch="lx-amd64", owner="it's", h_rt="60", hostname="alpha-n1", remote="true")
 
-    assert oar_commands.oarsub_properties(asked) == "arch = 'lx-amd64' AND owner = 'it''s'"
+    assert oar_commands.oarsub_property_condition(asked) == "arch = 'lx-amd64' AND owner = 'it''s'"
 
 
 def test_a_resource_whose_name_is_no_property_is_refused_here() -> None:
@@ -84,7 +84,7 @@ def test_a_project_and_a_queue_are_asked_for_when_the_job_has_them() -> None:
 def test_who_listens_for_ends_has_them_told() -> None:
     """far.sh puts the program of the job in place of the word, and hears where to tell it."""
     listening = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
-    argv = oar_commands.submit_held_command(listening, spec(request()), 1234)
+    argv = oar_commands.submit_held_job_command(listening, spec(request()), 1234)
 
     assert argv[7] == "/tmp/gridbridge.gb/ends"
     assert argv[-2] == "--notify=exec:.gridbridge/ended"
@@ -100,14 +100,14 @@ def test_who_listens_for_ends_has_them_told() -> None:
     ],
 )
 def test_a_property_is_compared_as_its_rule_says(name: str, value: str, expected: str) -> None:
-    assert oar_commands.oarsub_properties(request_of((name, value))) == expected
+    assert oar_commands.oarsub_property_condition(request_of((name, value))) == expected
 
 
 def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
     """Names and values are no more than that there, either."""
     asked = JobRequest(hard=(("c", "3"),), either=((("a", "1"), ("b<>", "it's")),))
 
-    assert oar_commands.oarsub_properties(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
+    assert oar_commands.oarsub_property_condition(asked) == "c = '3' AND (a = '1' OR b <> 'it''s')"
     assert oar_commands.explain_request_refusal(asked) == ""
     assert "1 OR 1" in oar_commands.explain_request_refusal(
         JobRequest(either=((("a", "1"), ("1 OR 1", "x")),))
@@ -122,7 +122,10 @@ def test_of_several_properties_one_is_enough_where_that_is_asked_for() -> None:
 def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expected: str) -> None:
     asked = request_of(("/gpu", "2"))
 
-    assert (oar_commands.oarsub_resources(asked, slots), oar_commands.oarsub_properties(asked)) == (
+    assert (
+        oar_commands.oarsub_resource_option(asked, slots),
+        oar_commands.oarsub_property_condition(asked),
+    ) == (
         expected,
         "",
     )
@@ -141,13 +144,13 @@ def test_slots_lie_on_the_nodes_of_their_groups(
 ) -> None:
     asked = request(h_rt="60").but(groups=groups)
 
-    assert oar_commands.oarsub_resources(asked, 9) == expected
+    assert oar_commands.oarsub_resource_option(asked, 9) == expected
 
 
 def test_a_level_is_one_of_each_group() -> None:
     asked = JobRequest(hard=(("/gpu", "2"),), groups=((2, 4), (1, 1)))
 
-    assert oar_commands.oarsub_resources(asked, 9) == (
+    assert oar_commands.oarsub_resource_option(asked, 9) == (
         "/nodes=2/gpu=2/resource_id=2+/nodes=1/gpu=2/resource_id=1"
     )
 
@@ -184,7 +187,9 @@ def test_several_queues_are_refused() -> None:
 
 
 def test_an_endless_limit_is_none() -> None:
-    assert oar_commands.oarsub_resources(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
+    assert (
+        oar_commands.oarsub_resource_option(request(h_rt="INFINITY"), 1) == "/nodes=1/resource_id=1"
+    )
 
 
 def test_each_program_has_an_alarm_within_the_limit() -> None:
@@ -224,7 +229,10 @@ def test_relations_of_sql_are_asked_for_in_its_words() -> None:
     )
 
     condition = "a LIKE 'n%' AND b NOT LIKE 'x_' AND c IS NULL AND d IS NOT NULL AND e <> '1'"
-    assert (oar_commands.oarsub_properties(asked), oar_commands.explain_request_refusal(asked)) == (
+    assert (
+        oar_commands.oarsub_property_condition(asked),
+        oar_commands.explain_request_refusal(asked),
+    ) == (
         condition,
         "",
     )

@@ -10,14 +10,14 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.batch.oar.resource_levels import WAYS, least_slot_distribution
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.batch.oar.resource_levels import WAYS, smallest_slot_alternative
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
-from gridbridge.model.elastic.cell import RunningTaskGroup, TaskShape
-from gridbridge.model.elastic.cell_configuration import SlotSpread
-from gridbridge.model.states import QueueFact
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
+from gridbridge.model.elastic.cell import RunningTaskGroup, TaskResourceRequests
+from gridbridge.model.elastic.cell_configuration import ParallelSlotDistribution
+from gridbridge.model.states import QueueInstanceStateFact
 from tests.batch.oar.test_oar_output import shown
 
 QUEUE = "all.q"
@@ -104,7 +104,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
     """On nodes of two, two and three slots; of several ways in which a job may run the least."""
-    assert least_slot_distribution(wanted, (2, 2, 3), message)[:3] == expected
+    assert smallest_slot_alternative(wanted, (2, 2, 3), message)[:3] == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
 def test_groups_that_lie_in_different_ways_count_by_themselves(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
-    found = least_slot_distribution(
+    found = smallest_slot_alternative(
         f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message
     )
 
@@ -242,7 +242,7 @@ def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
     cell, layout = parse_oar_demand(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
     situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
-    return decide_by_demand(situation, BalanceSection(max_nodes=9), DemandSection(), {})
+    return plan_balance_by_demand(situation, BalanceSection(max_nodes=9), DemandPolicySection(), {})
 
 
 def _waiting(wanted: str, **values: object) -> dict[str, object]:
@@ -388,10 +388,10 @@ def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None
     cell, layout = parse_oar_demand(document(TWO, *waits, held, after, booked), QUEUE)
 
     rows = {one.jobs: one for one in cell.waiting}
-    assert rows[1, 2].shape == TaskShape(slots=2, pe="each-1")
+    assert rows[1, 2].shape == TaskResourceRequests(slots=2, pe="each-1")
     assert [one.can_start for one in rows.values()] == [True, False, False, False]
     assert (rows[(4,)].is_dependent, rows[(5,)].is_deferred) == (True, True)
-    assert layout.environments["each-1"].spread is SlotSpread.FIXED
+    assert layout.environments["each-1"].spread is ParallelSlotDistribution.FIXED
 
 
 def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
@@ -430,13 +430,13 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
     ("values", "up", "expected"),
     [
         ({}, (), set()),
-        ({"drain": "YES"}, (), {QueueFact.DISABLED}),
-        (HALTED, (), {QueueFact.DISABLED, QueueFact.UNREACHABLE}),
-        (HALTED, ("n1",), {QueueFact.DISABLED}),
-        ({"state": "Absent"}, ("n1",), {QueueFact.UNREACHABLE}),
-        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueFact.UNREACHABLE}),
-        ({"state": "Suspected"}, (), {QueueFact.UNREACHABLE}),
-        ({"state": "Dead"}, (), {QueueFact.UNREACHABLE}),
+        ({"drain": "YES"}, (), {QueueInstanceStateFact.DISABLED}),
+        (HALTED, (), {QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE}),
+        (HALTED, ("n1",), {QueueInstanceStateFact.DISABLED}),
+        ({"state": "Absent"}, ("n1",), {QueueInstanceStateFact.UNREACHABLE}),
+        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueInstanceStateFact.UNREACHABLE}),
+        ({"state": "Suspected"}, (), {QueueInstanceStateFact.UNREACHABLE}),
+        ({"state": "Dead"}, (), {QueueInstanceStateFact.UNREACHABLE}),
     ],
 )
 def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
@@ -446,7 +446,7 @@ def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
     cell, _ = parse_oar_demand(document([resource(1, "n1", **values)], up=up), QUEUE)
 
     assert cell.instances[0].state.facts == expected
-    assert (cell.hosts[0].load is None) == (QueueFact.UNREACHABLE in expected)
+    assert (cell.hosts[0].load is None) == (QueueInstanceStateFact.UNREACHABLE in expected)
 
 
 @pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])

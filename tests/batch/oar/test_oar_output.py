@@ -10,15 +10,15 @@ from gridbridge.batch.oar import status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_output import (
     OarJob,
-    parse_jobs,
     parse_nodes_and_jobs,
+    parse_oar_resources,
+    parse_oarstat_jobs,
     parse_oarstat_lines,
     parse_property_names,
-    parse_resources,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import JobEnd
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
@@ -61,7 +61,7 @@ def answer(*jobs: dict[str, object]) -> bytes:
 @pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
 def test_an_empty_answer_has_no_job(empty: bytes) -> None:
     """`oarstat -J` prints nothing when there is none, and nothing of an unknown one."""
-    assert parse_jobs(empty) == []
+    assert parse_oarstat_jobs(empty) == []
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_an_empty_answer_has_no_job(empty: bytes) -> None:
 )
 def test_half_an_answer_is_none(half: bytes) -> None:
     with pytest.raises(ParseError):
-        parse_jobs(half)
+        parse_oarstat_jobs(half)
 
 
 def test_jobs_come_in_the_order_of_their_ids() -> None:
-    jobs = parse_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
+    jobs = parse_oarstat_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
 
     assert [one.id for one in jobs] == ["20", "100"]
 
@@ -241,18 +241,18 @@ def test_what_happened_tells_an_end_without_an_exit_code(
 @pytest.mark.parametrize(
     ("events", "code", "outcome"),
     [
-        (EVENTS, None, TaskOutcome.WALLTIME),
-        (EVENTS, 9, TaskOutcome.WALLTIME),
-        (EVENTS[:1], 9, TaskOutcome.CANCELLED),
-        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, TaskOutcome.PREEMPTED),
-        (("EXTERMINATE_JOB", *EVENTS[::2]), None, TaskOutcome.SITE_FAULT),
-        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, TaskOutcome.SITE_FAULT),
-        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, TaskOutcome.RESUBMIT),
+        (EVENTS, None, TaskAttemptOutcome.WALLTIME),
+        (EVENTS, 9, TaskAttemptOutcome.WALLTIME),
+        (EVENTS[:1], 9, TaskAttemptOutcome.CANCELLED),
+        (("BESTEFFORT_KILL", *EVENTS[::2]), 9, TaskAttemptOutcome.PREEMPTED),
+        (("EXTERMINATE_JOB", *EVENTS[::2]), None, TaskAttemptOutcome.SITE_FAULT),
+        (("CPUSET_ERROR", "RESUBMIT_JOB_AUTOMATICALLY"), None, TaskAttemptOutcome.SITE_FAULT),
+        (("SWITCH_INTO_TERMINATE_STATE", "SEND_KILL_JOB"), 66 << 8, TaskAttemptOutcome.RESUBMIT),
     ],
     ids=["walltime", "signal", "deleted", "preempted", "lost", "resubmitted by OAR", "asked"],
 )
 def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
-    events: tuple[str, ...], code: int | None, outcome: TaskOutcome
+    events: tuple[str, ...], code: int | None, outcome: TaskAttemptOutcome
 ) -> None:
     """CiGri took the first that it saw, so that a walltime was a deletion, and ran again."""
     known = shown(*events, state="Error", exit_code=code, startTime=1)
@@ -365,7 +365,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     One that OAR has halted is free, for it wakes it; but not one that is away for good, or for
     longer than it may be up, or that OAR never halts.
     """
-    seen = parse_resources(
+    seen = parse_oar_resources(
         nodes(
             resource(1, "n1"),
             resource(2, "n1", jobs="13"),
@@ -395,7 +395,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
 
 def test_a_node_counts_with_its_living_resources() -> None:
     """It is unreachable when none of them lives."""
-    seen = parse_resources(
+    seen = parse_oar_resources(
         nodes(
             resource(1, "n1", jobs="13"),
             resource(2, "n1", state="Dead", jobs="14"),

@@ -9,19 +9,24 @@ import pytest
 from gridbridge.batch import root_helpers
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.acts.array_submission import (
-    ArrayDeferred,
-    ArrayRefused,
-    CampaignRefused,
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
+    TemporaryArrayRefusal,
 )
 from gridbridge.errors import (
-    AlreadySubmitted,
+    ArrayTasksAlreadyInLedger,
     CommandFailed,
     GridbridgeError,
-    LedgerUnreadable,
-    OwnerUnknown,
+    OwnerAccountGone,
     ParseError,
+    RootLedgerUnreadable,
 )
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,7 +40,7 @@ def array(
         campaign=12,
         number=number,
         cluster="beta",
-        state=ArrayState.INTENDED,
+        state=ArraySubmissionState.INTENDED,
         size=2,
         intended_at=NOON,
         copies_beyond_s=copies_beyond_s,
@@ -48,7 +53,7 @@ def array(
             attempt=1,
             array=number,
             place=place,
-            outcome=TaskOutcome.PENDING,
+            outcome=TaskAttemptOutcome.PENDING,
         )
         for place, task in enumerate(tasks, start=1)
     )
@@ -87,10 +92,10 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
     assert helper.asked.startswith("send-arrays c.12 beta 1 2-3:1 2 4-5:1 3 6-7:1 4 8-9:1 ")
     assert [(one.job_id, type(one.error), str(one.error or "")) for one in sent] == [
         (71, type(None), ""),
-        (0, ArrayRefused, "no queue x"),
+        (0, PermanentArrayRefusal, "no queue x"),
         (73, GridbridgeError, "qalter: exit status 1"),
-        (0, AlreadySubmitted, "other"),
-        (0, ArrayDeferred, "full"),
+        (0, ArrayTasksAlreadyInLedger, "other"),
+        (0, TemporaryArrayRefusal, "full"),
     ]
 
 
@@ -104,8 +109,8 @@ def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
 @pytest.mark.parametrize(
     ("says", "error"),
     [
-        ((2, "", "not the file"), CampaignRefused),
-        ((75, "", "no cluster"), ArrayDeferred),
+        ((2, "", "not the file"), RootCampaignRefusal),
+        ((75, "", "no cluster"), TemporaryArrayRefusal),
         ((1, "0 71 \n", "killed"), CommandFailed),
         ((0, "0 seven \n", ""), ParseError),
         ((0, "what\n", ""), ParseError),
@@ -133,7 +138,7 @@ def test_what_root_does_not_know_was_not_deleted(
     one, _ = array(1)
     helper.says = (0, "\n", "")
     act(one)
-    with pytest.raises(LedgerUnreadable, match="nothing of array 1"):
+    with pytest.raises(RootLedgerUnreadable, match="nothing of array 1"):
         act(replace(one, job_id=71))
     helper.says = (0, "71\n", "")
     act(replace(one, job_id=71))
@@ -141,7 +146,7 @@ def test_what_root_does_not_know_was_not_deleted(
 
 @pytest.mark.parametrize("act", [array_submission.delete, array_submission.release, delete_one])
 @pytest.mark.parametrize(
-    ("status", "error"), [(6, OwnerUnknown), (7, LedgerUnreadable), (75, CommandFailed)]
+    ("status", "error"), [(6, OwnerAccountGone), (7, RootLedgerUnreadable), (75, CommandFailed)]
 )
 def test_why_root_acts_as_nobody_is_told(
     helper: Helper, act: Callable[[CampaignArray], None], status: int, error: type[Exception]

@@ -23,7 +23,7 @@ from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
@@ -239,7 +239,7 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 @pytest.fixture(name="no_host")
 def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on a host without a spool."""
-    for function in (campaign_client.submit_campaign, campaign_client.request_and_wait):
+    for function in (campaign_client.submit_campaign, campaign_client.request_runner_replies):
         defaults = function.__defaults__
         assert defaults
         monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
@@ -396,25 +396,27 @@ def test_a_file_that_is_no_text_is_told_with_its_line(tmp_path: Path, options: l
 @pytest.mark.parametrize(
     ("options", "verb", "said"),
     [
-        (["1", "2", "1"], OwnerVerb.CANCEL, "cancelled"),
-        (["-c", "1,2"], OwnerVerb.CANCEL, "cancelled"),
-        (["-p", "1", "-c", "2"], OwnerVerb.PAUSE, "paused"),
-        (["-r", "-c", "1,2"], OwnerVerb.RESUME, "resumed"),
-        (["--purge", "1", "2"], OwnerVerb.PURGE, "purged"),
+        (["1", "2", "1"], OwnerRequestVerb.CANCEL, "cancelled"),
+        (["-c", "1,2"], OwnerRequestVerb.CANCEL, "cancelled"),
+        (["-p", "1", "-c", "2"], OwnerRequestVerb.PAUSE, "paused"),
+        (["-r", "-c", "1,2"], OwnerRequestVerb.RESUME, "resumed"),
+        (["--purge", "1", "2"], OwnerRequestVerb.PURGE, "purged"),
     ],
 )
 def test_griddel_does_what_its_option_says_to_each_campaign(
-    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: OwnerVerb, said: str
+    monkeypatch: pytest.MonkeyPatch, options: list[str], verb: OwnerRequestVerb, said: str
 ) -> None:
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
-    answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
+    answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
     monkeypatch.setattr(
-        campaign_client, "request_and_wait", lambda *words, **_: asked.append(words) or answers
+        campaign_client,
+        "request_runner_replies",
+        lambda *words, **_: asked.append(words) or answers,
     )  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
-    answers[2] = OwnerReply.NOT_THEIRS
+    answers[2] = OwnerRequestReply.NOT_THEIRS
     badly = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert asked == [(verb, (1, 2))] * 2
@@ -426,16 +428,16 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
 def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its CIGRI_JOB_ID."""
     asked: list[object] = []
-    done = {1: OwnerReply.DONE}
+    done = {1: OwnerRequestReply.DONE}
     monkeypatch.setattr(
         campaign_client,
-        "request_and_wait",
+        "request_runner_replies",
         lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
     )
 
     found = CliRunner().invoke(griddel, ["-j", "1.7"], standalone_mode=False)
 
-    assert asked == [(OwnerVerb.CANCEL_TASK, (1,), {"task": 7})]
+    assert asked == [(OwnerRequestVerb.CANCEL_TASK, (1,), {"task": 7})]
     assert (found.return_value, found.output) == (0, "Task 1.7 cancelled\n")
 
 
@@ -473,7 +475,7 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
     with pytest.raises(
-        campaign_client.SubmissionRefused, match="nothing of a campaign is ever run as root"
+        campaign_client.CampaignSubmissionRefusal, match="nothing of a campaign is ever run as root"
     ):
         campaign_client.submit_campaign(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
@@ -528,11 +530,13 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
+    answers = {1: OwnerRequestReply.DONE, 2: OwnerRequestReply.DONE}
     monkeypatch.setattr(
-        campaign_client, "request_and_wait", lambda *words, **_: asked.append(words) or answers
+        campaign_client,
+        "request_runner_replies",
+        lambda *words, **_: asked.append(words) or answers,
     )  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 
-    assert asked == [(OwnerVerb.PAUSE, (1, 2))]
+    assert asked == [(OwnerRequestVerb.PAUSE, (1, 2))]

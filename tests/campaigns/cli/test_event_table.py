@@ -25,14 +25,14 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import OwnerReply
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
     ShownCampaigns,
-    ShownGrid,
-    ShownGridCluster,
 )
-from gridbridge.model.published import ShownCluster, ShownDrain
+from gridbridge.model.published import PublishedClusterDrain, PublishedClusterStatus
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
 
@@ -71,7 +71,7 @@ DOWN = CampaignEvent(
 )
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
-    ShownGridCluster(
+    ShownCampaignCluster(
         name="beta",
         kind="gridengine",
         slots=8,
@@ -81,7 +81,7 @@ GRID = (
         waiting=1,
         used_by_campaigns=2,
     ),
-    ShownGridCluster(name="gamma", kind="oar"),
+    ShownCampaignCluster(name="gamma", kind="oar"),
 )
 
 
@@ -108,7 +108,9 @@ def _published(tmp_path: Path) -> str:
     published_campaign_files.publish_campaign_value(
         ShownCampaignEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
     )
-    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=GRID), folder)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaignClusters(at=NOON, clusters=GRID), folder
+    )
     return folder
 
 
@@ -183,17 +185,20 @@ def test_gridevents_says_what_is_wrong(
 @pytest.mark.parametrize(
     ("answers", "status"),
     [
-        ({3: OwnerReply.DONE, 4: OwnerReply.NOT_AGAIN}, 0),
-        ({3: OwnerReply.CLOSED, 4: OwnerReply.NOT_AGAIN}, 1),
-        ({4: OwnerReply.NOT_AGAIN}, 1),
+        ({3: OwnerRequestReply.DONE, 4: OwnerRequestReply.NOT_AGAIN}, 0),
+        ({3: OwnerRequestReply.CLOSED, 4: OwnerRequestReply.NOT_AGAIN}, 1),
+        ({4: OwnerRequestReply.NOT_AGAIN}, 1),
     ],
     ids=["besides", "another", "alone"],
 )
 def test_a_sink_stays_open_when_tasks_run_again(
-    published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerReply], status: int
+    published: str,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: dict[int, OwnerRequestReply],
+    status: int,
 ) -> None:
     """That is no failure of what was typed for other events."""
-    monkeypatch.setattr(campaign_client, "request_and_wait", lambda *_, **__: answers)
+    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *_, **__: answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
 
@@ -204,15 +209,15 @@ def test_a_sink_stays_open_when_tasks_run_again(
 @pytest.mark.parametrize(
     ("answer", "instead"),
     [
-        (OwnerReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
-        (OwnerReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
+        (OwnerRequestReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
+        (OwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
     ],
 )
 def test_that_nothing_is_tried_again_is_told(
-    published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerReply, instead: str
+    published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerRequestReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
-    monkeypatch.setattr(campaign_client, "request_and_wait", lambda *_, **__: {3: answer})
+    monkeypatch.setattr(campaign_client, "request_runner_replies", lambda *_, **__: {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
 
@@ -283,11 +288,11 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
         lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
         (outputs / f"1.{attempt}.err").write_text(lines)
 
-    found = event_commands.first_task_details(FAILED, str(tmp_path))
+    found = event_commands.first_failed_task_details(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert event_commands.first_task_details(FAILED, str(tmp_path / "none")) == ("", ())
-    assert event_commands.first_task_details(DOWN, str(tmp_path)) == ("", ())
+    assert event_commands.first_failed_task_details(FAILED, str(tmp_path / "none")) == ("", ())
+    assert event_commands.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
 def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
@@ -302,7 +307,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert event_commands.first_task_details(FAILED, str(tmp_path)) == ("b 7", ())
+    assert event_commands.first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
@@ -316,7 +321,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
         )
 
     told = [
-        event_commands.first_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
+        event_commands.first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
         for task in range(5)
     ]
 
@@ -380,7 +385,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 ) -> None:
     """The runner asks no cluster before the first campaign goes on there."""
     at = NOON - timedelta(minutes=age_min)
-    seen = ShownCluster(
+    seen = PublishedClusterStatus(
         cluster="gamma", asked_at=at, taken_at=at, trouble=trouble, free_slots=3, slots=8, used=4
     )
     (Path(published) / "clusters").mkdir()
@@ -416,14 +421,16 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=(full,)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaignClusters(at=NOON, clusters=(full,)), published
+    )
 
     assert run(gridclusters, published, "-b").output.splitlines() == [
         "1: beta (gridengine, free:0/8)",
         "o" * 80,
     ]
     published_campaign_files.publish_campaign_value(
-        ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published
+        ShownCampaignClusters(at=NOON, clusters=(replace(full, free=8),)), published
     )
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
 
@@ -432,7 +439,9 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=(one,)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaignClusters(at=NOON, clusters=(one,)), published
+    )
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -447,7 +456,9 @@ def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
 
 def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
     drains.make_drains_folder(published)
-    drains.drain_cluster("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
+    drains.drain_cluster(
+        "beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published
+    )
 
     first, _ = run(gridclusters, published, "-i").output.splitlines()
 
@@ -474,8 +485,8 @@ def test_that_tasks_are_sent_again_is_told(
     """Behind the line that scripts know, of an event that counts tasks."""
     monkeypatch.setattr(
         campaign_client,
-        "request_and_wait",
-        lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE},
+        "request_runner_replies",
+        lambda *_, **__: {3: OwnerRequestReply.DONE, 4: OwnerRequestReply.DONE},
     )
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -20,7 +20,7 @@ from gridbridge.campaigns.cli.gridsub import main as gridsub
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import new_campaigns
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -42,7 +42,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((host, *argv, stdin))
         return 3
 
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_own_ssh", run)
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_callers_ssh", run)
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     return asked
 
@@ -75,7 +75,7 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     ((host, program, *options, data),) = asked
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
-    jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
+    jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")})
     assert new_campaigns.decode_parsed_jdl(data) == ParsedJdl(
         jdl=jdl, parameters=("a 1", "b \u00e9")
     )
@@ -176,7 +176,7 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_output", bring)
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_written_files", bring)
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
@@ -198,16 +198,16 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
         (Path(folder) / "out/0/b").write_text("b")
         return 0
 
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_output", bring)
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_written_files", bring)
     mine, to = tmp_path / "mine", tmp_path / "to"
     mine.mkdir()
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = login_node_relay.RelayedCommandOutput(words=(), to=str(to))
-    linked = login_node_relay.fetch_command_output("alpha-master", "gridfetch", asked)
+    asked = login_node_relay.RelayedOutputFiles(words=(), to=str(to))
+    linked = login_node_relay.run_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = login_node_relay.fetch_command_output(
+    unchosen = login_node_relay.run_and_fetch_output_files(
         "alpha-master", "gridfetch", replace(asked, is_chosen=False)
     )
 
@@ -258,7 +258,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_own_ssh.__defaults__", defaults)
+    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_callers_ssh.__defaults__", defaults)
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 

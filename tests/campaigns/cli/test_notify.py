@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import RequestNotTaken
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
 
@@ -20,20 +20,22 @@ class Service:
 
     def __init__(self) -> None:
         self.answer: dict[str, Any] | None = {"0": "done"}
-        self.asked: list[tuple[OwnerVerb, Any]] = []
+        self.asked: list[tuple[OwnerRequestVerb, Any]] = []
 
-    def ask(self, verb: OwnerVerb, *_: object, subscription: object = None) -> dict[str, Any]:
+    def ask(
+        self, verb: OwnerRequestVerb, *_: object, subscription: object = None
+    ) -> dict[str, Any]:
         """Note it, and answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
-            raise RequestNotTaken("nobody")
+            raise NoRunnerForRequest("nobody")
         return self.answer
 
 
 @pytest.fixture(name="service")
 def _service(monkeypatch: pytest.MonkeyPatch) -> Service:
     service = Service()
-    monkeypatch.setattr(campaign_client, "request_answer", service.ask)
+    monkeypatch.setattr(campaign_client, "request_runner_answer", service.ask)
     return service
 
 
@@ -58,7 +60,7 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
 
     assert (done.return_value, done.output) == (0, "Subscribed: mail on a@b\n")
     assert service.asked == [
-        (OwnerVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
+        (OwnerRequestVerb.SUBSCRIBE, {"way": "mail", "identity": "a@b", "severity": "high"})
     ]
 
 
@@ -98,14 +100,16 @@ def test_bad_words_are_refused_with_what_would_be_right(
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (OwnerReply.UNKNOWN, 1),
-        (OwnerReply.NO_WAY, 1),
-        (OwnerReply.TOO_MANY, 1),
-        (OwnerReply.WRONG, 1),
+        (OwnerRequestReply.UNKNOWN, 1),
+        (OwnerRequestReply.NO_WAY, 1),
+        (OwnerRequestReply.TOO_MANY, 1),
+        (OwnerRequestReply.WRONG, 1),
         (None, 75),
     ],
 )
-def test_what_is_not_done_is_told(service: Service, answer: OwnerReply | None, status: int) -> None:
+def test_what_is_not_done_is_told(
+    service: Service, answer: OwnerRequestReply | None, status: int
+) -> None:
     service.answer = None if answer is None else {"0": answer.value}
     done = CliRunner().invoke(gridnotify, ["-u", "-m", "a@b"], standalone_mode=False)
 

@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 
 from gridbridge.campaigns.cli import campaign_plot
 from gridbridge.cli import plot_files
-from gridbridge.errors import OutputError
-from gridbridge.model.campaigns.published_tasks import TaskEndTimes
+from gridbridge.errors import StandardOutputUnwritable
+from gridbridge.model.campaigns.published_tasks import TaskEndCounts
 from tests.campaigns.cli.test_task_argument import SWEEP
 
 BEGAN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE = replace(SWEEP, submitted_at=BEGAN, tasks=100, ended=60, failed=5)
 ENDS = (
-    TaskEndTimes(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
-    TaskEndTimes(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
-    TaskEndTimes(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
+    TaskEndCounts(at=BEGAN + timedelta(minutes=10), cluster="beta", tasks=20, failed=0),
+    TaskEndCounts(at=BEGAN + timedelta(minutes=20), cluster="gamma", tasks=30, failed=5),
+    TaskEndCounts(at=BEGAN + timedelta(minutes=30), cluster="beta", tasks=10, failed=0),
 )
 NOW = BEGAN + timedelta(minutes=40)
 BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
@@ -30,7 +30,9 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
     """Return what is drawn."""
-    (found,) = campaign_plot.campaign_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    (found,) = campaign_plot.campaign_progress_figure(
+        replace(ONE, ended=ended), ENDS, NOW, band
+    ).axes
     return found
 
 
@@ -86,7 +88,7 @@ def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Pat
     """As where a folder has the name."""
     (tmp_path / "a.png").mkdir()
 
-    with pytest.raises(OutputError, match=r"a\.png: Is a directory"):
+    with pytest.raises(StandardOutputUnwritable, match=r"a\.png: Is a directory"):
         plot_files.save_plot(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
 
     assert ["a.png"] == [one.name for one in tmp_path.iterdir()]

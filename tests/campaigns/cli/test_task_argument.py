@@ -22,15 +22,15 @@ from gridbridge.campaigns.store import (
 )
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.tools import campaign_outputs, event_commands
-from gridbridge.campaigns.tools.campaign_outputs import OutputFolder
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.campaigns.tools.campaign_outputs import CampaignOutputFolder
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaignAtCluster,
     ShownCampaigns,
 )
-from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndTimes
+from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndCounts
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -57,11 +57,16 @@ SWEEP = ShownCampaign(
 SENT = PublishedTask(number=2, attempt=1, is_waiting=False, cluster="gamma", job_id=31, place=3)
 TASKS = (
     replace(
-        SENT, number=0, outcome=TaskOutcome.SUCCESS, cluster="beta", exit_status=0, wallclock_s=9
+        SENT,
+        number=0,
+        outcome=TaskAttemptOutcome.SUCCESS,
+        cluster="beta",
+        exit_status=0,
+        wallclock_s=9,
     ),
-    replace(SENT, number=1, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
+    replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=1),
     SENT,
-    replace(SENT, number=3, outcome=TaskOutcome.PREEMPTED, is_waiting=True),
+    replace(SENT, number=3, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True),
 )
 PARAMETERS = ["north 1", "it's $HOME", *(f"p{n}" for n in range(2, 2003))]
 
@@ -76,10 +81,10 @@ class Site:
             each.mkdir()
         self.show(SWEEP)
         published_campaign_files.publish_campaign_tasks(7, 0, TASKS, self.published)
-        ends = (TaskEndTimes(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
+        ends = (TaskEndCounts(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
-        more = TaskEndTimes(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
-        published_campaign_files.append_published_task_ends(7, (*ends, more), self.published)
+        more = TaskEndCounts(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
+        published_campaign_files.append_published_end_counts(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
@@ -89,7 +94,7 @@ class Site:
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
-        sweep = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+        sweep = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
         data = campaign_files.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
         (self.files / "c.7").write_bytes(data)
         (self.files / "c.7").chmod(0o640)
@@ -165,7 +170,7 @@ def test_an_output_that_is_not_there_is_told(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another thing than one that is empty."""
-    place = campaign_outputs.OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
+    place = campaign_outputs.CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
@@ -229,7 +234,7 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
     said = jdl_reader.parse_jdl("JDL", text)
 
     assert said.parameters == tuple(PARAMETERS)
-    assert said.jdl == Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+    assert said.jdl == Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
 
 
 def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
@@ -245,7 +250,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     """Wherever that is; nothing in them steers a terminal."""
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
-    place = OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
+    place = CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
@@ -259,7 +264,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
 ) -> None:
     """The tasks are shown all the same."""
     site.bring()
-    place = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    place = CampaignOutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
@@ -306,7 +311,7 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
     monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {})
-    monkeypatch.setattr(campaign_outputs, "fetch_outputs", lambda *_, **__: ())
+    monkeypatch.setattr(campaign_outputs, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
@@ -383,10 +388,10 @@ def test_a_campaign_that_has_ended_is_shown_by_cluster_with_its_rates(site: Site
 
 def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(site: Site) -> None:
     """Nor does it count in the mean run time; `-f` says how many failed, too."""
-    cancelled = TaskEndTimes(
+    cancelled = TaskEndCounts(
         at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
     )
-    published_campaign_files.append_published_task_ends(7, [cancelled], site.published)
+    published_campaign_files.append_published_end_counts(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
@@ -430,7 +435,7 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
-    progress_bars.watch_campaigns(lambda: [steps.pop(0)], lambda _: None, shown.append)
+    progress_bars.show_campaigns_until_end(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
@@ -475,7 +480,9 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        progress_bars.watch_campaigns(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
+        progress_bars.show_campaigns_until_end(
+            lambda: looks.pop(0), lambda _: terminal.until(b"    60 ")
+        )
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -486,7 +493,9 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        progress_bars.watch_campaigns(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        progress_bars.show_campaigns_until_end(
+            lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003")
+        )
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
@@ -560,7 +569,7 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
     """One success, however often the task ran."""
     lost = ShownSpeculativeAttempt(
-        attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None
+        attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None
     )
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_tasks(7, 0, (won,), site.published)

@@ -15,13 +15,13 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import AdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
 
-SWEEP = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+SWEEP = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
 
 
 class Site:
@@ -53,18 +53,18 @@ class Site:
         """Bring a campaign file, as gridsub writes it of this header; return its token."""
         whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
         data = campaign_files.encode_campaign_file(whole, parameters)
-        return campaign_files.write_campaign_file(data, str(self.brought))
+        return campaign_files.write_campaign_file_to_inbox(data, str(self.brought))
 
     def answer(self, token: str) -> dict[str, Any]:
         """Return the answer to it."""
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
 
-    def ask(self, verb: OwnerVerb, number: int, task: int = 0) -> OwnerReply:
+    def ask(self, verb: OwnerRequestVerb, number: int, task: int = 0) -> OwnerRequestReply:
         """Ask for something about a campaign; return the answer."""
         token = campaign_files.write_owner_request(verb, (number,), str(self.brought), task)
         self.intake.take()
-        return OwnerReply(self.answer(token)[str(number)])
+        return OwnerRequestReply(self.answer(token)[str(number)])
 
     def give(self, data: bytes, number: int, part: int = 0) -> None:
         """Put a file there as the service called it, which our state file does not know."""

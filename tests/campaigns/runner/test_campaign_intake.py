@@ -13,31 +13,35 @@ from sqlalchemy import delete
 
 from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, empty_campaign_inbox
-from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignState,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    OwnerRequestReply,
+    OwnerRequestVerb,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
@@ -111,7 +115,7 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
 
     found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
-    assert site.ask(OwnerVerb.RESUME, 3) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUME, 3) is OwnerRequestReply.DONE
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     events = CampaignEventRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
-    assert published_campaign_files.campaigns_with_interrupted_changes(str(site.published)) == (
+    assert published_campaign_files.campaigns_half_published(str(site.published)) == (
         {1} if told else set()
     )
     assert [describe_campaign_event(one, found.state).rpartition("; ")[2] for one in events] == [
@@ -157,7 +161,7 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.again().intake.recover()
     (event,) = CampaignEventRows(site.database).open()
 
-    assert site.ask(OwnerVerb.FIX, event.number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.FIX, event.number) is OwnerRequestReply.DONE
     site.again().intake.recover()
 
     assert not CampaignEventRows(site.database).open()
@@ -321,10 +325,10 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(
 
     known = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PURGED]
     assert (known, site.files()) == (left, ["c.4"])
-    site.campaigns.array_is(array, ArrayState.OVER)
+    site.campaigns.array_is(array, ArraySubmissionState.OVER)
     site.intake.sweep()
-    assert site.ask(OwnerVerb.PAUSE, 3) is (
-        OwnerReply.CANCELLED if not kept_d else OwnerReply.UNKNOWN
+    assert site.ask(OwnerRequestVerb.PAUSE, 3) is (
+        OwnerRequestReply.CANCELLED if not kept_d else OwnerRequestReply.UNKNOWN
     )
 
 
@@ -338,7 +342,9 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
         ended_at = datetime.now(UTC) - timedelta(days=days)
         site.campaigns.is_now(number, CampaignState.CANCELLED, ended_at)
 
-    requests = OwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
+    requests = CampaignOwnerRequestHandler(
+        site.database, Clock(), str(site.brought), str(site.published)
+    )
     requests.purge_ended(datetime.now(UTC), 1)
 
     states = {one.number: one.state for one in site.campaigns.all()}
@@ -363,7 +369,9 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.intend(1, "beta", 1, long_ago)
     assert array
-    site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
+    site.campaigns.array_is(
+        array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED
+    )
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = CampaignEventRows(site.campaigns.database)
     events.put([new_campaign_event(CampaignEventKind.CAMPAIGN, code, 1, "beta", long_ago)])
@@ -401,7 +409,7 @@ def test_of_many_answers_the_newest_are_kept(site: Site, monkeypatch: pytest.Mon
 
 def test_a_test_campaign_has_a_task_a_cluster(site: Site) -> None:
     """The rest of its tasks are dropped (CiGri scheduler specification)."""
-    clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+    clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
     site.bring(asdict(Jdl(name="test", type=CampaignType.TEST, clusters=clusters)), "a", "b", "c")
 
     site.intake.take()
@@ -536,9 +544,9 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: RunnerSection, w
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
     assert site.files() == ["c.1", "c.1.1"]
-    assert site.ask(OwnerVerb.CANCEL, 1) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.CANCEL, 1) is OwnerRequestReply.DONE
     site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
-    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.PURGE, 1) is OwnerRequestReply.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.take() == 1
 
@@ -602,15 +610,23 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "told", "state"),
     [
-        ([OwnerVerb.CANCEL], OwnerReply.DONE, CampaignState.CANCELLED),
-        ([OwnerVerb.PAUSE], OwnerReply.DONE, CampaignState.PAUSED),
-        ([OwnerVerb.PAUSE, OwnerVerb.RESUME], OwnerReply.DONE, CampaignState.IN_TREATMENT),
-        ([OwnerVerb.RESUME], OwnerReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
-        ([OwnerVerb.CANCEL, OwnerVerb.RESUME], OwnerReply.CANCELLED, CampaignState.CANCELLED),
+        ([OwnerRequestVerb.CANCEL], OwnerRequestReply.DONE, CampaignState.CANCELLED),
+        ([OwnerRequestVerb.PAUSE], OwnerRequestReply.DONE, CampaignState.PAUSED),
+        (
+            [OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME],
+            OwnerRequestReply.DONE,
+            CampaignState.IN_TREATMENT,
+        ),
+        ([OwnerRequestVerb.RESUME], OwnerRequestReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        (
+            [OwnerRequestVerb.CANCEL, OwnerRequestVerb.RESUME],
+            OwnerRequestReply.CANCELLED,
+            CampaignState.CANCELLED,
+        ),
     ],
 )
 def test_an_owner_changes_a_campaign(
-    site: Site, verbs: list[OwnerVerb], told: OwnerReply, state: CampaignState
+    site: Site, verbs: list[OwnerRequestVerb], told: OwnerRequestReply, state: CampaignState
 ) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
     site.bring(asdict(SWEEP), "a 1")
@@ -627,35 +643,37 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
     site: Site,
 ) -> None:
     """So an epilogue that hangs can be ended."""
-    wish = AtCluster(exec_file="run", epilogue="clean")
+    wish = JdlClusterSettings(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
 
-    told = [site.ask(OwnerVerb.CANCEL, 1)]
+    told = [site.ask(OwnerRequestVerb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished()
-    told += [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.CANCEL)]
+    told += [site.ask(verb, 1) for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)]
 
     assert (kept.is_winding_up, told) == (
         True,
-        [OwnerReply.DONE, OwnerReply.NOT_ENDED, OwnerReply.DONE],
+        [OwnerRequestReply.DONE, OwnerRequestReply.NOT_ENDED, OwnerRequestReply.DONE],
     )
-    assert (site.campaigns.unfinished(), site.ask(OwnerVerb.CANCEL, 1)) == (
+    assert (site.campaigns.unfinished(), site.ask(OwnerRequestVerb.CANCEL, 1)) == (
         (),
-        OwnerReply.CANCELLED,
+        OwnerRequestReply.CANCELLED,
     )
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
     """Its file is removed last; the epilogues are still to run."""
-    wish = AtCluster(exec_file="run", epilogue="clean")
+    wish = JdlClusterSettings(exec_file="run", epilogue="clean")
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
-    requests = OwnerRequestHandler(site.database, Clock())
-    asked = OwnerRequest(token="t", uid=os.getuid(), verb=OwnerVerb.CANCEL, numbers=(1,))
+    requests = CampaignOwnerRequestHandler(site.database, Clock())
+    asked = CampaignOwnerRequest(
+        token="t", uid=os.getuid(), verb=OwnerRequestVerb.CANCEL, numbers=(1,)
+    )
 
     told = [requests.do(one) for one in (asked, asked)]
 
-    assert (told, len(site.campaigns.unfinished())) == ([{1: OwnerReply.DONE}] * 2, 1)
+    assert (told, len(site.campaigns.unfinished())) == ([{1: OwnerRequestReply.DONE}] * 2, 1)
     requests.do(replace(asked, token="another"))
     assert site.campaigns.unfinished() == ()
 
@@ -670,50 +688,55 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     intended, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
     assert intended
     assert living
-    site.campaigns.array_is(living, ArrayState.RELEASED, 41)
+    site.campaigns.array_is(living, ArraySubmissionState.RELEASED, 41)
 
-    told = [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.CANCEL)]
+    told = [site.ask(verb, 1) for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
-    told += [site.ask(verb, 1) for verb in (OwnerVerb.ABANDON, OwnerVerb.ABANDON, OwnerVerb.PURGE)]
+    told += [
+        site.ask(verb, 1)
+        for verb in (OwnerRequestVerb.ABANDON, OwnerRequestVerb.ABANDON, OwnerRequestVerb.PURGE)
+    ]
 
     expected = [
-        OwnerReply.NOT_CANCELLED,
-        OwnerReply.DONE,
-        OwnerReply.DONE,
-        OwnerReply.CANCELLED,
-        OwnerReply.DONE,
+        OwnerRequestReply.NOT_CANCELLED,
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.CANCELLED,
+        OwnerRequestReply.DONE,
     ]
     assert (told, is_left) == (expected, True)
     assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
     touched = {one.task: one.outcome for one in site.intake.touched()}
-    assert touched == dict.fromkeys((0, 1), TaskOutcome.CANCELLED)
+    assert touched == dict.fromkeys((0, 1), TaskAttemptOutcome.CANCELLED)
 
 
 @pytest.mark.parametrize(
     ("before", "verb"),
     [
-        (None, OwnerVerb.CANCEL),
-        (None, OwnerVerb.PAUSE),
-        (OwnerVerb.PAUSE, OwnerVerb.RESUME),
-        (OwnerVerb.CANCEL, OwnerVerb.PURGE),
-        (None, OwnerVerb.CANCEL_TASK),
+        (None, OwnerRequestVerb.CANCEL),
+        (None, OwnerRequestVerb.PAUSE),
+        (OwnerRequestVerb.PAUSE, OwnerRequestVerb.RESUME),
+        (OwnerRequestVerb.CANCEL, OwnerRequestVerb.PURGE),
+        (None, OwnerRequestVerb.CANCEL_TASK),
     ],
 )
 def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
-    site: Site, before: OwnerVerb | None, verb: OwnerVerb
+    site: Site, before: OwnerRequestVerb | None, verb: OwnerRequestVerb
 ) -> None:
     """It comes again, also after others; another one finds what became of it."""
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     if before:
         site.ask(before, 1)
-    requests = OwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
-    asked = OwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
+    requests = CampaignOwnerRequestHandler(
+        site.database, Clock(), str(site.brought), str(site.published)
+    )
+    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=verb, numbers=(1,))
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
 
-    assert told[::2] == [OwnerReply.DONE] * 2
-    assert told[1] is not OwnerReply.DONE
+    assert told[::2] == [OwnerRequestReply.DONE] * 2
+    assert told[1] is not OwnerRequestReply.DONE
 
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
@@ -721,11 +744,16 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     site.bring(asdict(SWEEP), "a", "b", "c", "d")
     site.intake.take()
 
-    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+    told = [site.ask(OwnerRequestVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
-    assert told == [OwnerReply.DONE, OwnerReply.TASK_ENDED, OwnerReply.NO_TASK, OwnerReply.NO_TASK]
+    assert told == [
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.TASK_ENDED,
+        OwnerRequestReply.NO_TASK,
+        OwnerRequestReply.NO_TASK,
+    ]
     (touched,) = site.intake.touched()
-    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskOutcome.UNWANTED)
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskAttemptOutcome.UNWANTED)
     (found,) = site.campaigns.all()
     assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
     assert site.campaigns.waiting() == {1: 3}
@@ -748,17 +776,19 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
     assert array
 
-    told = [site.ask(OwnerVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
+    told = [site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
-    assert told == [OwnerReply.DONE, OwnerReply.DONE]
+    assert told == [OwnerRequestReply.DONE, OwnerRequestReply.DONE]
     assert not site.intake.touched()
-    marks = CancellationMarkRows(site.database).all()
+    marks = TaskDeletionMarkRows(site.database).all()
     assert marks == {
         (1, array.number): {2: CancellationMark(wiped_for=CancellationReason.UNWANTED)}
     }
-    ends = [replace(one, outcome=TaskOutcome.SUCCESS) for one in site.campaigns.pending(array)]
+    ends = [
+        replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)
+    ]
     site.campaigns.ended(ends)
-    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.TASK_ENDED
+    assert site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) is OwnerRequestReply.TASK_ENDED
 
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
@@ -766,9 +796,9 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     site.bring(asdict(SWEEP), "a", "b")
     site.intake.take()
     site.campaigns.drop_waiting(1)
-    site.campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2))
+    site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
-    assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.CANCEL_TASK, 1, 1) is OwnerRequestReply.DONE
     assert [one.attempt for one in site.intake.touched()] == [2]
 
 
@@ -777,13 +807,16 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
 
-    early = site.ask(OwnerVerb.PURGE, 1)
-    site.ask(OwnerVerb.CANCEL, 1)
-    late = [site.ask(verb, 1) for verb in (OwnerVerb.PURGE, OwnerVerb.PURGE, OwnerVerb.CANCEL)]
+    early = site.ask(OwnerRequestVerb.PURGE, 1)
+    site.ask(OwnerRequestVerb.CANCEL, 1)
+    late = [
+        site.ask(verb, 1)
+        for verb in (OwnerRequestVerb.PURGE, OwnerRequestVerb.PURGE, OwnerRequestVerb.CANCEL)
+    ]
 
     assert (early, late) == (
-        OwnerReply.NOT_ENDED,
-        [OwnerReply.DONE, OwnerReply.UNKNOWN, OwnerReply.UNKNOWN],
+        OwnerRequestReply.NOT_ENDED,
+        [OwnerRequestReply.DONE, OwnerRequestReply.UNKNOWN, OwnerRequestReply.UNKNOWN],
     )
     assert site.files() == []
     token = site.bring(asdict(SWEEP), "a 1")
@@ -870,7 +903,7 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
-        campaign_files.write_owner_request(OwnerVerb.PAUSE, (1,), str(site.brought))
+        campaign_files.write_owner_request(OwnerRequestVerb.PAUSE, (1,), str(site.brought))
         for _ in range(12)
     ]
 
@@ -913,7 +946,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,), str(site.brought))
+    campaign_files.write_owner_request(OwnerRequestVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2

@@ -7,19 +7,19 @@ from datetime import UTC, datetime
 from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ CAMPAIGN = Campaign(
     submitted_at=NOON,
     tasks=9,
     digest="abc",
-    jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", max_jobs=5)}),
+    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", max_jobs=5)}),
 )
 
 
@@ -42,7 +42,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         campaign=1,
         number=1,
         cluster="beta",
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=2,
         job_id=7,
         intended_at=NOON,
@@ -57,7 +57,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         tried={1: frozenset({"beta"})},
         ended=(
             TaskAttempt(
-                campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskOutcome.RESUBMIT
+                campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskAttemptOutcome.RESUBMIT
             ),
         ),
     )
@@ -70,14 +70,14 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     kept = json.loads(json.dumps(entry.inputs))
     assert (
         campaign_journal.replay_campaign_cycle(kept)
-        == rules.describe_cycle_plan(plan)
+        == rules.describe_campaign_cycle_plan(plan)
         == kept["actions"]
     )
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     """A script of 60 kB in each cycle would push all other decisions out of the journal."""
-    wish = AtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
+    wish = JdlClusterSettings(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
     room = {"beta": ClusterCapacity(free_slots=4)}
     seen = CampaignCycleSituation(
@@ -92,7 +92,7 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     assert len(json.dumps(entry.inputs)) < 2000
     assert campaign_journal.replay_campaign_cycle(
         json.loads(json.dumps(entry.inputs))
-    ) == rules.describe_cycle_plan(plan)
+    ) == rules.describe_campaign_cycle_plan(plan)
 
 
 def test_a_cycle_that_does_nothing_is_not_kept() -> None:

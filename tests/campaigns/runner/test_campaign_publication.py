@@ -12,10 +12,10 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_publication import (
-    CampaignEventPublisher,
     CampaignPublisher,
+    EventAndCapacityPublisher,
 )
-from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import (
     campaign_rows,
     published_campaign_files,
@@ -29,8 +29,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
@@ -43,15 +43,15 @@ from gridbridge.model.campaigns.cycle_plan import (
     ClusterCapacity,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
-from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
+from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile, campaign_tables
 
@@ -64,7 +64,7 @@ SWEEP = Campaign(
     submitted_at=NOON,
     tasks=2500,
     digest="",
-    jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
 )
 
 
@@ -73,7 +73,9 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     ways = [
         TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)
     ]
-    one = PublishedTask(number=0, attempt=60, outcome=TaskOutcome.PREEMPTED, made_way=tuple(ways))
+    one = PublishedTask(
+        number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways)
+    )
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
@@ -113,7 +115,7 @@ class Site:
         assert array
         return array, self.campaigns.pending(array)
 
-    def ended(self, attempt: TaskAttempt, outcome: TaskOutcome) -> TaskAttempt:
+    def ended(self, attempt: TaskAttempt, outcome: TaskAttemptOutcome) -> TaskAttempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.ended([known])
@@ -140,15 +142,17 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     """One that waits for its next attempt waits; the numbers are those of the cluster."""
     _, (first, second, third) = site.send(3)
-    failed = site.ended(first, TaskOutcome.PROGRAM_ERROR)
-    again = site.ended(second, TaskOutcome.PREEMPTED)
-    site.campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2))
+    failed = site.ended(first, TaskAttemptOutcome.PROGRAM_ERROR)
+    again = site.ended(second, TaskAttemptOutcome.PREEMPTED)
+    site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     site.publication.begin([1])
     site.publication.end([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
-    known = PublishedTask(number=0, attempt=1, outcome=TaskOutcome.PROGRAM_ERROR, is_waiting=False)
+    known = PublishedTask(
+        number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False
+    )
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
     assert published_campaign_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
     (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
@@ -161,7 +165,7 @@ def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
     _, attempts = site.send(2100)
     site.publication.end(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
-    last = site.ended(attempts[2099], TaskOutcome.SUCCESS)
+    last = site.ended(attempts[2099], TaskAttemptOutcome.SUCCESS)
 
     site.publication.end([last])
 
@@ -174,14 +178,14 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     """The campaigns that it was at are noted before anything changes."""
     _, attempts = site.send(2)
     site.publication.begin([1])
-    site.ended(attempts[0], TaskOutcome.SUCCESS)
+    site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)
 
     next_one = site.started()
     next_one.begin([])
     next_one.end([])
 
     assert site.shown() == {0: "success", 1: "sent"}
-    assert published_campaign_files.campaigns_with_interrupted_changes(site.folder) == frozenset()
+    assert published_campaign_files.campaigns_half_published(site.folder) == frozenset()
     assert [
         (one.tasks, one.failed)
         for one in published_campaign_files.read_published_task_ends(1, site.folder)
@@ -192,9 +196,9 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     """A cycle may be killed after it noted ends, or before: the sums are right either way."""
     _, attempts = site.send(3)
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[0], TaskOutcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)])
     site.publication.begin([1])
-    failed = site.ended(attempts[1], TaskOutcome.PROGRAM_ERROR)
+    failed = site.ended(attempts[1], TaskAttemptOutcome.PROGRAM_ERROR)
 
     next_one = site.started()
     next_one.begin([1])
@@ -209,7 +213,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
 def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) -> None:
     """Of a campaign that has ended, too: no task of it is touched any more."""
     _, attempts = site.send(2)
-    last = site.ended(attempts[0], TaskOutcome.SUCCESS)
+    last = site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)
     site.publication.begin([1])
     site.publication.end([last])
     site.publication.begin([])
@@ -231,7 +235,7 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 
     site.publication.begin([1])
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[1099], TaskOutcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[1099], TaskAttemptOutcome.SUCCESS)])
 
     assert site.shown(1)[1099] == "success"
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
@@ -240,14 +244,16 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
-    site.publication.end([site.ended(one, TaskOutcome.PROGRAM_ERROR) for one in attempts])
+    site.publication.end([site.ended(one, TaskAttemptOutcome.PROGRAM_ERROR) for one in attempts])
     events = CampaignEventRows(site.database)
     failed = new_campaign_event(
         CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
     )
     events.put([replace(failed, exit_status=3, tasks=2)])
-    asked = OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,))
-    OwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
+    asked = CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
+    CampaignOwnerRequestHandler(
+        site.database, Clock(), site.folder, begin=site.publication.begin
+    ).do(asked)
 
     next_one = site.started()
     next_one.begin([])
@@ -283,7 +289,9 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
     site.publication.show_cycle(seen, CampaignCyclePlan())
 
-    shown = published_campaign_files.read_published_campaign_value(ShownSendReasons, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(
+        ShownTaskSendReasons, site.folder
+    )
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -298,9 +306,11 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
-    CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
+    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = published_campaign_files.read_published_campaign_value(ShownGrid, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(
+        ShownCampaignClusters, site.folder
+    )
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
@@ -308,7 +318,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 
 def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     """The poller asks it for transfers; of one that nobody asks nothing is known."""
-    queue = QueueStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
+    queue = QueueInstanceStatus(name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=4)
     beta = ClusterSnapshot(
         cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3
     )
@@ -316,11 +326,13 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
-    CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(
+    EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(
         seen, {"beta": beta}
     )
 
-    shown = published_campaign_files.read_published_campaign_value(ShownGrid, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(
+        ShownCampaignClusters, site.folder
+    )
     assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
@@ -344,7 +356,7 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     before = os.umask(0o077)
     try:
         site.publication.begin([1])
-        site.publication.end([site.ended(site.send(1)[1][0], TaskOutcome.SUCCESS)])
+        site.publication.end([site.ended(site.send(1)[1][0], TaskAttemptOutcome.SUCCESS)])
     finally:
         os.umask(before)
 
@@ -359,17 +371,23 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
 def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     """The picture counts each task once, when it has ended for good (gridevents -r)."""
     _, attempts = site.send(3)
-    outcomes = (TaskOutcome.PROGRAM_ERROR, TaskOutcome.PROGRAM_ERROR, TaskOutcome.SUCCESS)
+    outcomes = (
+        TaskAttemptOutcome.PROGRAM_ERROR,
+        TaskAttemptOutcome.PROGRAM_ERROR,
+        TaskAttemptOutcome.SUCCESS,
+    )
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
     event = new_campaign_event(
         CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
     )
     CampaignEventRows(site.database).put([replace(event, exit_status=3, tasks=2)])
-    requests = OwnerRequestHandler(
+    requests = CampaignOwnerRequestHandler(
         site.database, Clock(), folder=site.folder, published=site.folder
     )
-    requests.do(OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,)))
+    requests.do(
+        CampaignOwnerRequest(token="t", uid=1000, verb=OwnerRequestVerb.RESUBMIT, numbers=(1,))
+    )
 
     site.publication.end(requests.touched(), are_asked=True)
 
@@ -381,14 +399,16 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
-    site.publication.end(map(site.ended, again, (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR)))
+    site.publication.end(
+        map(site.ended, again, (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR))
+    )
     ends = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     """Power may go while it is written."""
-    site.publication.end([site.ended(site.send(1)[1][0], TaskOutcome.SUCCESS)])
+    site.publication.end([site.ended(site.send(1)[1][0], TaskAttemptOutcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
@@ -421,15 +441,15 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("state", "outcome", "failed", "cancelled"),
     [
-        (CampaignState.CANCELLED, TaskOutcome.CANCELLED, 0, 1),
-        (CampaignState.IN_TREATMENT, TaskOutcome.UNWANTED, 0, 1),
-        (CampaignState.IN_TREATMENT, TaskOutcome.CANCELLED, 1, 0),
-        (CampaignState.CANCELLED, TaskOutcome.PROGRAM_ERROR, 1, 0),
+        (CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED, 0, 1),
+        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.UNWANTED, 0, 1),
+        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.CANCELLED, 1, 0),
+        (CampaignState.CANCELLED, TaskAttemptOutcome.PROGRAM_ERROR, 1, 0),
     ],
     ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
 )
 def test_what_its_owner_cancelled_has_not_failed(
-    site: Site, state: CampaignState, outcome: TaskOutcome, failed: int, cancelled: int
+    site: Site, state: CampaignState, outcome: TaskAttemptOutcome, failed: int, cancelled: int
 ) -> None:
     """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
     _, (attempt,) = site.send(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.acts.array_submission import exclude_foreign_jobs
+from gridbridge.campaigns.acts.array_submission import drop_foreign_array_jobs
 from gridbridge.campaigns.runner.cluster_queries import (
     ArrayLimitCache,
     ClusterSnapshotFetcher,
@@ -17,14 +17,19 @@ from gridbridge.campaigns.runner.cluster_queries import (
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
@@ -34,17 +39,17 @@ OURS = CampaignArray(
     campaign=3,
     number=4,
     cluster="beta",
-    state=ArrayState.RELEASED,
+    state=ArraySubmissionState.RELEASED,
     size=2,
     intended_at=NOON,
     job_id=77,
 )
 
 
-def job(number: int, name: str) -> JobStatus:
+def job(number: int, name: str) -> JobListRow:
     """Return a row of a list."""
-    state = JobState([JobFact.RUNNING])
-    return JobStatus(job_id=number, name=name, owner="alice", state=state)
+    state = JobState([JobStateFact.RUNNING])
+    return JobListRow(job_id=number, name=name, owner="alice", state=state)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
-    found = exclude_foreign_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
+    found = drop_foreign_array_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
 
     assert (77 in found.jobs) is is_ours
     assert found.jobs[78] == (transfer,)
@@ -81,13 +86,15 @@ class Site:
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0
-        jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+        jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
         known = {"uid": 1, "owner": "a", "submitted_at": NOON, "tasks": 9, "digest": ""}
         state = CampaignState.IN_TREATMENT
         self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
-    def send(self, job_id: int, state: ArrayState = ArrayState.RELEASED) -> CampaignArray:
+    def send(
+        self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED
+    ) -> CampaignArray:
         """Note an array of two tasks."""
         made = self.campaigns.intend(1, "beta", 2, NOON)
         assert made
@@ -174,7 +181,7 @@ def test_what_was_released_since_is_not_missing_but_asked_about(site: Site) -> N
     """One that is only submitted does not matter: nobody looks for its tasks yet."""
     site.send(7)
     site.ask()
-    site.send(8, ArrayState.SUBMITTED)
+    site.send(8, ArraySubmissionState.SUBMITTED)
     site.ask()
     site.send(9)
     found = site.ask()
@@ -197,8 +204,8 @@ def test_one_that_did_not_answer_is_left_out_and_not_asked_by_the_next_at_once(s
 def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     """Even before it is released; where no campaign is under way nobody wants to know."""
     site.send(7)
-    site.send(8, ArrayState.SUBMITTED)
-    site.campaigns.array_is(site.send(9), ArrayState.OVER)
+    site.send(8, ArraySubmissionState.SUBMITTED)
+    site.campaigns.array_is(site.send(9), ArraySubmissionState.OVER)
     sent = live_campaign_jobs_at(site.database, "beta")
     elsewhere = live_campaign_jobs_at(site.database, "gamma")
     site.campaigns.is_now(1, CampaignState.TERMINATED)

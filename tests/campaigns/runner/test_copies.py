@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
+from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
 from gridbridge.campaigns.runner.cluster_task_counts import elapsed_seconds_of_running_tasks
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.runner.straggler_tails import (
-    StragglerTailFinder,
-    positions_of_extra_attempts,
+    CampaignStragglerFinder,
+    positions_of_nonlast_attempts,
 )
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
@@ -27,12 +27,12 @@ from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -43,29 +43,33 @@ from gridbridge.model.campaigns.campaign_sections import FailuresSection, Finali
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
-    ExcludedTaskCount,
-    TaskSend,
+    TaskCountByExclusions,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     LiveAttempt,
     ShownSpeculativeAttempt,
     SpeculativeAttempts,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-COPY, SUCCESS, SITE_FAULT = TaskOutcome.COPY, TaskOutcome.SUCCESS, TaskOutcome.SITE_FAULT
-WALLTIME = TaskOutcome.WALLTIME
-OFF_GAMMA = (ExcludedTaskCount(tasks=1, avoid=("gamma",), never=("gamma",)),)
-RUNNING, WAITING = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
+COPY, SUCCESS, SITE_FAULT = (
+    TaskAttemptOutcome.COPY,
+    TaskAttemptOutcome.SUCCESS,
+    TaskAttemptOutcome.SITE_FAULT,
+)
+WALLTIME = TaskAttemptOutcome.WALLTIME
+OFF_GAMMA = (TaskCountByExclusions(tasks=1, avoid=("gamma",), never=("gamma",)),)
+RUNNING, WAITING = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
 FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
 
@@ -86,11 +90,11 @@ class Site:
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
         self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
-        learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CyclePlanExecutor(
+        learnt = CampaignStatisticsRecorder(self.database)
+        self.actions = CampaignPlanExecutor(
             self.database, learnt, Clock(), FailuresSection(), self.grid
         )
-        clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+        clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
             uid=1000,
@@ -102,7 +106,9 @@ class Site:
             jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
         )
         self.campaigns.add(one, "token")
-        self.actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+        self.actions.do(
+            CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
+        )
 
     @property
     def campaign(self) -> Campaign:
@@ -116,7 +122,7 @@ class Site:
         self.actions.do(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
-    def cycle(self, *ended: tuple[int, int, TaskOutcome]) -> CampaignCyclePlan:
+    def cycle(self, *ended: tuple[int, int, TaskAttemptOutcome]) -> CampaignCyclePlan:
         """Do what a cycle decides that sees attempts of the second task end."""
         arrays = self.campaigns.open_arrays()
         found = tuple(
@@ -130,7 +136,7 @@ class Site:
             array
             for array in arrays
             if {*self.campaigns.pending(array)}
-            <= {replace(one, outcome=TaskOutcome.PENDING, wallclock_s=None) for one in found}
+            <= {replace(one, outcome=TaskAttemptOutcome.PENDING, wallclock_s=None) for one in found}
         )
         seen = CampaignCycleSituation(
             campaigns=self.campaigns.unfinished(),
@@ -139,7 +145,7 @@ class Site:
             room={name: ClusterCapacity(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
-            over=tuple(one for one in over if one.state is ArrayState.RELEASED),
+            over=tuple(one for one in over if one.state is ArraySubmissionState.RELEASED),
             earlier=self.tries.earlier(found, group_attempts_by_task(self.copies.rivals([1]))),
             rivals=self.copies.rivals([1]),
         )
@@ -148,7 +154,7 @@ class Site:
         self.actions.do(plan)
         return plan
 
-    def outcomes(self) -> dict[tuple[int, int], TaskOutcome]:
+    def outcomes(self) -> dict[tuple[int, int], TaskAttemptOutcome]:
         """Return what the attempts of both tasks came to."""
         tasks = CampaignTaskRows(self.database).sent(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
@@ -169,7 +175,7 @@ def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
     array = site.copy()
 
     assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
-    assert (array.copies_beyond_s, array.state) == (60, ArrayState.RELEASED)
+    assert (array.copies_beyond_s, array.state) == (60, ArraySubmissionState.RELEASED)
     assert site.campaigns.waiting() == {}
 
 
@@ -193,9 +199,9 @@ def test_the_first_success_wins_and_the_others_are_ended_until_they_have(site: S
     site.grid.failing["delete_places"] = GridbridgeError("no answer")
     site.cycle()
     assert site.grid.told == ["delete_places 1 2"]
-    site.cycle((1, 1, TaskOutcome.CANCELLED))
+    site.cycle((1, 1, TaskAttemptOutcome.CANCELLED))
     assert (site.campaign.ended, site.campaign.failed, site.grid.told) == (1, 0, [])
-    assert site.outcomes() == {(0, 1): TaskOutcome.PENDING, (1, 2): SUCCESS, (1, 1): COPY}
+    assert site.outcomes() == {(0, 1): TaskAttemptOutcome.PENDING, (1, 2): SUCCESS, (1, 1): COPY}
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -217,19 +223,19 @@ def test_a_task_is_left_alone_as_long_as_an_attempt_of_it_lives(site: Site, firs
     [
         ([(1, 1, WALLTIME)], "beta"),
         ([(1, 2, WALLTIME)], "gamma"),
-        ([(1, 1, WALLTIME), (1, 2, TaskOutcome.PREEMPTED)], "beta"),
+        ([(1, 1, WALLTIME), (1, 2, TaskAttemptOutcome.PREEMPTED)], "beta"),
     ],
     ids=["the first overran", "its copy did", "both end in one look"],
 )
 def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
-    site: Site, looks: list[tuple[int, int, TaskOutcome]], never: str
+    site: Site, looks: list[tuple[int, int, TaskAttemptOutcome]], never: str
 ) -> None:
     """The other attempt lost its place, and decides that the task runs again."""
     site.copy()
     site.cycle(*looks)
     ((_, overran, _), *_) = looks
     if len(looks) == 1:
-        site.cycle((1, 3 - overran, TaskOutcome.PREEMPTED))
+        site.cycle((1, 3 - overran, TaskAttemptOutcome.PREEMPTED))
 
     (waiting,) = site.campaigns.waiting_of(1)
     assert (waiting.attempt, waiting.never) == (3, (never,))
@@ -239,10 +245,10 @@ def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
 def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     """Nor where it could not start; the other task has been nowhere else."""
     site.actions.do(CampaignCyclePlan(copies=(FIRST,)))
-    site.cycle((1, 1, TaskOutcome.PREEMPTED), (1, 2, WALLTIME))
+    site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.actions.do(
         CampaignCyclePlan(
-            sends=(TaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)
+            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)
         )
     )
     rows = (replace(row(1), job_id=73),)
@@ -253,7 +259,9 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     assert tail.failed_at == {1: ("gamma",)}
 
 
-@pytest.mark.parametrize("error", [ArrayRefused("no queue"), CampaignRefused("not declared")])
+@pytest.mark.parametrize(
+    "error", [PermanentArrayRefusal("no queue"), RootCampaignRefusal("not declared")]
+)
 def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
     """Neither an event nor an end; the task runs on."""
     site.grid.failing["submit"] = error
@@ -271,7 +279,7 @@ def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> 
     site.grid.failing["submit"] = GridbridgeError("no answer")
     begun = site.copy()
     site.cycle((1, 1, SITE_FAULT))
-    site.grid.failing["submit"] = ArrayRefused("no queue")
+    site.grid.failing["submit"] = PermanentArrayRefusal("no queue")
 
     site.actions.do(CampaignCyclePlan(resumed=(begun,)))
 
@@ -301,7 +309,7 @@ def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
     site.campaigns.is_now(1, CampaignState.CANCELLED)
 
     site.cycle()
-    site.cycle((0, 1, TaskOutcome.CANCELLED), (1, 1, TaskOutcome.CANCELLED))
+    site.cycle((0, 1, TaskAttemptOutcome.CANCELLED), (1, 1, TaskAttemptOutcome.CANCELLED))
 
     assert (site.campaign.ended, site.campaign.failed, site.campaign.cancelled) == (2, 0, 2)
     assert site.campaigns.unfinished() == ()
@@ -318,14 +326,14 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
         1,
         (
             ShownSpeculativeAttempt(
-                attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=60
+                attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=60
             ),
         ),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
         ShownSpeculativeAttempt(
-            attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None
+            attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING, beyond_s=None
         ),
     )
     published_campaign_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
@@ -340,7 +348,7 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
     """With `gridevents -r`, after the copy had failed first."""
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
-    site.cycle((1, 1, TaskOutcome.PROGRAM_ERROR))
+    site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
     event = CampaignEvent(
         kind=CampaignEventKind.TASK,
         code=CampaignEventCode.EXIT_ERROR,
@@ -350,19 +358,19 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
         last_at=NOON,
     )
 
-    OwnerRequestHandler(site.database, Clock(), str(tmp_path))._try_again(event)
+    CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._try_again(event)
 
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [3]
 
 
-def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[LiveAttempt, ...]:
+def look(site: Site, *rows: JobListRow, waiting: bool = False) -> tuple[LiveAttempt, ...]:
     """Return what is known of the end after two minutes, when beta lists these rows."""
     found = tails(site, {71: rows}, waiting=waiting)
     return found[0].live if found else ()
 
 
 def tails(
-    site: Site, jobs: dict[int, tuple[JobStatus, ...]], *, waiting: bool = False
+    site: Site, jobs: dict[int, tuple[JobListRow, ...]], *, waiting: bool = False
 ) -> tuple[CampaignStragglers, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
@@ -378,7 +386,7 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return StragglerTailFinder(site.campaigns, FinalizeSection()).look(
+    return CampaignStragglerFinder(site.campaigns, FinalizeSection()).look(
         [site.campaign],
         arrays,
         answers,
@@ -387,9 +395,9 @@ def tails(
     )
 
 
-def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobStatus:
+def row(place: int, state: JobState = RUNNING, minutes: int = 0) -> JobListRow:
     """Return a task in beta's list, which began some minutes after noon."""
-    return JobStatus(
+    return JobListRow(
         job_id=71,
         tasks=(range(place, place + 1),),
         name="n",
@@ -446,7 +454,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = StragglerTailFinder(site.campaigns, FinalizeSection()).look
+    look = CampaignStragglerFinder(site.campaigns, FinalizeSection()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 
@@ -465,7 +473,7 @@ def test_a_task_that_runs_twice_is_one_in_a_forecast(site: Site) -> None:
     }
 
     found = elapsed_seconds_of_running_tasks(
-        arrays, answers, positions_of_extra_attempts(site.copies.rivals([1]))
+        arrays, answers, positions_of_nonlast_attempts(site.copies.rivals([1]))
     )
 
     assert found == {(1, "beta"): (120.0,), (1, "gamma"): (60.0,)}

@@ -8,49 +8,49 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import (
-    ArrayDeferred,
-    ArrayRefused,
-    CampaignEnded,
-    CampaignRefused,
+    EndedCampaignRefusal,
+    PermanentArrayRefusal,
+    RootCampaignRefusal,
+    TemporaryArrayRefusal,
 )
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.submission_results import shorten_error_message
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.submission_results import one_line_error_message
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
 from gridbridge.errors import (
-    AlreadySubmitted,
+    ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,
     GridbridgeError,
-    LedgerUnreadable,
-    OwnerUnknown,
+    OwnerAccountGone,
+    RootLedgerUnreadable,
 )
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
-    ArrayState,
     ArraySubmissionResult,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
-    ExcludedTaskCount,
+    CampaignTaskSend,
+    TaskCountByExclusions,
     TaskRetry,
-    TaskSend,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -63,7 +63,7 @@ class Grid:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.failing: dict[str, GridbridgeError] = {}
-        self.ledger: tuple[LedgerArray, ...] = ()  # what root knows
+        self.ledger: tuple[RootLedgerArray, ...] = ()  # what root knows
         self.takes = 9  # arrays of one call
 
     def send(
@@ -98,7 +98,7 @@ class Grid:
         """Send nothing more of it."""
         self._tell(f"end {campaign}")
 
-    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Return what root knows."""
         del campaign
         return self.ledger
@@ -129,7 +129,10 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
             digest="",
             jdl=Jdl(
                 name="sweep",
-                clusters={"beta": AtCluster(exec_file="run"), "gamma": AtCluster(exec_file="run")},
+                clusters={
+                    "beta": JdlClusterSettings(exec_file="run"),
+                    "gamma": JdlClusterSettings(exec_file="run"),
+                },
             ),
         ),
         "token",
@@ -141,12 +144,12 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 @pytest.fixture(name="do")
 def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns._database
-    learnt = CycleStatisticsRecorder(database)
-    return CyclePlanExecutor(database, learnt, Clock(), FailuresSection(), grid).do
+    learnt = CampaignStatisticsRecorder(database)
+    return CampaignPlanExecutor(database, learnt, Clock(), FailuresSection(), grid).do
 
 
-SEND = CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
-OFF_BETA = (ExcludedTaskCount(tasks=2, avoid=("beta",)),)
+SEND = CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
+OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
 def only(campaigns: CampaignRows) -> CampaignArray:
@@ -162,7 +165,7 @@ def test_an_array_is_submitted_and_then_released(
     do(SEND)
 
     assert grid.told == ["submit 1 beta 0:1,1:1", "release 1 71"]
-    assert only(campaigns).state is ArrayState.RELEASED
+    assert only(campaigns).state is ArraySubmissionState.RELEASED
     assert campaigns.waiting() == {1: 1}
 
 
@@ -171,23 +174,23 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
 ) -> None:
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
-    do = CyclePlanExecutor(
-        database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2
+    do = CampaignPlanExecutor(
+        database, CampaignStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2
     ).do
     grid.takes = 1
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
     grid.takes = 9
     do(CampaignCyclePlan(resumed=(second,)))
 
-    assert (first.size, second.size, second.state) == (2, 1, ArrayState.INTENDED)
+    assert (first.size, second.size, second.state) == (2, 1, ArraySubmissionState.INTENDED)
     assert grid.told == [
         "submit 1 beta 0:1,1:1",
         "release 1 71",
         "submit 2 beta 2:1",
         "release 2 72",
     ]
-    assert [one.state for one in campaigns.open_arrays()] == [ArrayState.RELEASED] * 2
+    assert [one.state for one in campaigns.open_arrays()] == [ArraySubmissionState.RELEASED] * 2
 
 
 def test_an_array_is_as_small_as_its_cluster_wants_it(
@@ -195,7 +198,11 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
 ) -> None:
     """All of them go by one call."""
     grid.takes = 9
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
+    do(
+        CampaignCyclePlan(
+            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)
+        )
+    )
 
     assert [one.size for one in campaigns.open_arrays()] == [2, 1]
     assert [told for told in grid.told if told[:6] == "submit"] == [
@@ -207,8 +214,8 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
 @pytest.mark.parametrize(
     ("step", "state", "rest"),
     [
-        ("submit", ArrayState.INTENDED, ["submit 1 beta 0:1,1:1", "release 1 71"]),
-        ("release", ArrayState.SUBMITTED, ["release 1 71"]),
+        ("submit", ArraySubmissionState.INTENDED, ["submit 1 beta 0:1,1:1", "release 1 71"]),
+        ("release", ArraySubmissionState.SUBMITTED, ["release 1 71"]),
     ],
 )
 def test_the_next_cycle_goes_on_where_one_failed(
@@ -216,7 +223,7 @@ def test_the_next_cycle_goes_on_where_one_failed(
     grid: Grid,
     do: Callable[[CampaignCyclePlan], None],
     step: str,
-    state: ArrayState,
+    state: ArraySubmissionState,
     rest: list[str],
 ) -> None:
     """The same array, with the same tasks: an answer may have been lost."""
@@ -230,7 +237,7 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
     assert begun.state is state
     assert grid.told == rest
-    assert only(campaigns).state is ArrayState.RELEASED
+    assert only(campaigns).state is ArraySubmissionState.RELEASED
 
 
 def test_nothing_is_left_of_an_array_that_was_submitted_again(
@@ -254,7 +261,7 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """They have not ended; the cluster is closed to the campaign for a while."""
-    grid.failing["submit"] = ArrayRefused("no such queue")
+    grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
     do(SEND)
 
@@ -266,7 +273,7 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     grid.failing.clear()
     do(
         CampaignCyclePlan(
-            sends=(TaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)
+            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)
         )
     )
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
@@ -280,9 +287,9 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
     assert usual
     test = replace(usual, number=0, jdl=replace(usual.jdl, type=CampaignType.TEST), tasks=2)
     number = campaigns.add(test, "another")
-    grid.failing["submit"] = ArrayRefused("no such queue")
+    grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
 
     found = campaigns.find(number)
     assert found
@@ -291,7 +298,10 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
 
 @pytest.mark.parametrize(
     ("error", "waiting", "failed"),
-    [(ArrayRefused("no such queue"), {1: 2}, 0), (CampaignRefused("not as it was"), {}, 2)],
+    [
+        (PermanentArrayRefusal("no such queue"), {1: 2}, 0),
+        (RootCampaignRefusal("not as it was"), {}, 2),
+    ],
     ids=["by its cluster", "by root"],
 )
 def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
@@ -303,9 +313,9 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     failed: int,
 ) -> None:
     """It was told that the task is cancelled, while the cluster gave no answer."""
-    grid.failing["submit"] = ArrayDeferred("unreachable")
+    grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
-    assert CancellationMarkRows(campaigns.database).cancel(1, 0)
+    assert TaskDeletionMarkRows(campaigns.database).cancel(1, 0)
     grid.failing["submit"] = error
 
     do(CampaignCyclePlan(resumed=(only(campaigns),)))
@@ -314,19 +324,23 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     assert found
     assert (campaigns.waiting(), found.failed, found.cancelled) == (waiting, failed, 1)
     (shown, *_) = CampaignTaskRows(campaigns.database).sent(1, 0, 0)
-    assert (shown.outcome, shown.attempt) == (TaskOutcome.UNWANTED, 1)
+    assert (shown.outcome, shown.attempt) == (TaskAttemptOutcome.UNWANTED, 1)
 
 
 def test_a_task_does_not_go_back_where_it_was_refused(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """As long as the decision names no such tasks."""
-    grid.failing["submit"] = ArrayRefused("no such queue")
+    grid.failing["submit"] = PermanentArrayRefusal("no such queue")
     do(SEND)
     grid.failing.clear()
 
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(
+        CampaignCyclePlan(
+            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)
+        )
+    )
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
@@ -337,17 +351,21 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
 ) -> None:
     """However urgent others are: those that are free to go to beta are left for it."""
     campaigns.drop_waiting(1)
-    free = WaitingTasks(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
-    off_beta = WaitingTasks(first=10, last=19, attempt=2, avoid=("beta",))
+    free = WaitingTaskRange(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
+    off_beta = WaitingTaskRange(first=10, last=19, attempt=2, avoid=("beta",))
     campaigns.wait_again(1, free, off_beta)
-    kinds = (ExcludedTaskCount(tasks=5, avoid=("beta",)),)
+    kinds = (TaskCountByExclusions(tasks=5, avoid=("beta",)),)
 
     do(
         CampaignCyclePlan(
-            sends=(TaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
+            sends=(
+                CampaignTaskSend(
+                    campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4
+                ),
+            )
         )
     )
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=9),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=9),)))
 
     assert [told for told in grid.told if told[:6] == "submit"] == [
         "submit 1 gamma 10:2,11:2,12:2,13:2",
@@ -361,7 +379,7 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
 ) -> None:
     """By its exit status, 66 or 67, as in CiGri."""
     do(SEND)
-    outcomes = (TaskOutcome.RESUBMIT_LAST, TaskOutcome.RESUBMIT)
+    outcomes = (TaskAttemptOutcome.RESUBMIT_LAST, TaskAttemptOutcome.RESUBMIT)
     ended = tuple(
         replace(one, outcome=outcome)
         for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
@@ -369,7 +387,11 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
 
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
+    do(
+        CampaignCyclePlan(
+            sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)
+        )
+    )
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
@@ -379,14 +401,14 @@ def test_refusals_have_an_end(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
-    grid.failing["submit"] = ArrayRefused("no such queue")
-    off_beta = (ExcludedTaskCount(tasks=3, avoid=("beta",)),)
+    grid.failing["submit"] = PermanentArrayRefusal("no such queue")
+    off_beta = (TaskCountByExclusions(tasks=3, avoid=("beta",)),)
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
         do(
             CampaignCyclePlan(
-                sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)
+                sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)
             )
         )
         found = campaigns.find(1)
@@ -404,7 +426,7 @@ def test_what_root_refuses_fails_with_all_that_waits(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Its file is not what it was: no cluster would get anything else."""
-    grid.failing["submit"] = CampaignRefused("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     do(SEND)
 
@@ -419,17 +441,17 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """One task had failed by itself and one with its host; nobody overwrites that."""
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     failed, lost = campaigns.pending(only(campaigns))
     ended = (
-        replace(failed, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3),
-        replace(lost, outcome=TaskOutcome.SITE_FAULT),
+        replace(failed, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3),
+        replace(lost, outcome=TaskAttemptOutcome.SITE_FAULT),
     )
     again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
-    grid.failing["submit"] = CampaignRefused("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
     found = campaigns.find(1)
     assert found
@@ -448,23 +470,23 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
     tries = CampaignAttemptRows(campaigns.database, campaigns)
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
-        replace(one, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
+        replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
         for one in campaigns.pending(only(campaigns))
     ]
     do(CampaignCyclePlan(ended=tuple(ended), over=(only(campaigns),)))
     tries.judge_anew(1, [0, 1])
-    campaigns.wait_again(1, WaitingTasks(first=0, last=1, attempt=2))
+    campaigns.wait_again(1, WaitingTaskRange(first=0, last=1, attempt=2))
     campaigns.count(1, -2, -2)
-    grid.failing["submit"] = CampaignRefused("not the file")
+    grid.failing["submit"] = RootCampaignRefusal("not the file")
 
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=sent),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
     event = new_campaign_event(
         CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
     )
-    found = tries.failed(replace(event, exit_status=3), [TaskOutcome.PROGRAM_ERROR], -1, 9)
+    found = tries.failed(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
 
@@ -472,7 +494,7 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Root's ledger knows it; nobody has touched the campaign's file."""
-    grid.failing["submit"] = CampaignEnded("the campaign has ended")
+    grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
     do(SEND)
 
@@ -490,7 +512,9 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
     grid.failing["submit"] = GridbridgeError("lost")
     do(SEND)
     array = only(campaigns)
-    ended = [replace(one, outcome=TaskOutcome.SITE_FAULT) for one in campaigns.pending(array)]
+    ended = [
+        replace(one, outcome=TaskAttemptOutcome.SITE_FAULT) for one in campaigns.pending(array)
+    ]
     campaigns.ended(ended)
     grid.failing.clear()
     grid.told.clear()
@@ -499,7 +523,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
 
     known = only(campaigns)
     assert grid.told == []
-    assert (known.state, known.is_repeated) == (ArrayState.RELEASED, True)
+    assert (known.state, known.is_repeated) == (ArraySubmissionState.RELEASED, True)
 
 
 def test_a_campaign_that_has_ended_stays_as_it_ended(
@@ -509,7 +533,7 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(
     grid.failing["submit"] = GridbridgeError("lost")
     do(SEND)
     campaigns.is_now(1, CampaignState.TERMINATED, NOON)
-    grid.failing["submit"] = CampaignEnded("the campaign has ended")
+    grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
     do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
@@ -525,14 +549,14 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     """Each time that it is tried after a pause the next one doubles."""
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
-    do = CyclePlanExecutor(
+    do = CampaignPlanExecutor(
         campaigns.database,
-        CycleStatisticsRecorder(campaigns.database),
+        CampaignStatisticsRecorder(campaigns.database),
         clock,
         FailuresSection(),
         grid,
     ).do
-    grid.failing["submit"] = ArrayDeferred("unreachable")
+    grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
     do(CampaignCyclePlan(resumed=(only(campaigns),)))
@@ -550,8 +574,8 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
-        (OwnerUnknown("uid 1000 has no account"), CampaignEventCode.OWNER_UNKNOWN),
-        (LedgerUnreadable("c.1: Input/output error"), CampaignEventCode.NO_LEDGER),
+        (OwnerAccountGone("uid 1000 has no account"), CampaignEventCode.OWNER_UNKNOWN),
+        (RootLedgerUnreadable("c.1: Input/output error"), CampaignEventCode.NO_LEDGER),
         (CampaignFileUnreadable("c.1: No such file or directory"), CampaignEventCode.NO_FILE),
     ],
 )
@@ -576,11 +600,11 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """It is told once, however often that is tried."""
-    grid.failing["release"] = ArrayDeferred("unreachable")
+    grid.failing["release"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     CampaignEventRows(campaigns._database).close(1, NOON)
     held = only(campaigns)
-    grid.failing["delete"] = LedgerUnreadable("root's ledger has nothing of array 1")
+    grid.failing["delete"] = RootLedgerUnreadable("root's ledger has nothing of array 1")
     for _ in range(2):
         do(CampaignCyclePlan(deleted=(held,)))
 
@@ -599,15 +623,15 @@ def test_what_root_knows_better_is_taken_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
-    grid.ledger = (LedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
-    grid.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
+    grid.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=((1, 1),), job_id=44),)
+    grid.failing["submit"] = ArrayTasksAlreadyInLedger("array 1 has other tasks")
 
     do(SEND)
 
     assert "event=taken_over campaign=1 arrays=1 tasks=1 why=" in caplog.text
     known = only(campaigns)
     assert (known.number, known.cluster, known.job_id) == (1, "gamma", 44)
-    assert known.state is ArrayState.SUBMITTED
+    assert known.state is ArraySubmissionState.SUBMITTED
     assert [(one.task, one.attempt) for one in campaigns.pending(known)] == [(1, 1)]
     assert campaigns.waiting() == {1: 2}
     assert told_of(campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
@@ -621,20 +645,26 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
 ) -> None:
     """It was begun at gamma, where root's ledger has another task."""
     do(SEND)
-    overran = replace(campaigns.pending(only(campaigns))[0], outcome=TaskOutcome.WALLTIME)
+    overran = replace(campaigns.pending(only(campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
-    again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskOutcome.WALLTIME, **off_beta)
+    again = TaskRetry(
+        campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta
+    )
     do(CampaignCyclePlan(ended=(overran,), again=(again,)))
     grid.ledger = (
-        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        LedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
+        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        RootLedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
     )
-    grid.failing["submit"] = AlreadySubmitted("array 2 has other tasks")
+    grid.failing["submit"] = ArrayTasksAlreadyInLedger("array 2 has other tasks")
 
-    kinds = (ExcludedTaskCount(tasks=1, **off_beta),)
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
+    kinds = (TaskCountByExclusions(tasks=1, **off_beta),)
+    do(
+        CampaignCyclePlan(
+            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)
+        )
+    )
 
-    assert campaigns.waiting_of(1) == (WaitingTasks(first=0, last=0, attempt=2, **off_beta),)
+    assert campaigns.waiting_of(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
 
 
 def told_of(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
@@ -659,7 +689,7 @@ def whys(campaigns: CampaignRows) -> set[str]:
     ids=["lines", "root's", "terminal", "long"],
 )
 def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> None:
-    assert shorten_error_message(ArrayRefused(said)) == why
+    assert one_line_error_message(PermanentArrayRefusal(said)) == why
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
@@ -669,10 +699,10 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
     do(SEND)
     first, second = (
         TaskAttempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
-        for n, outcome in enumerate((TaskOutcome.SUCCESS, TaskOutcome.RESUBMIT))
+        for n, outcome in enumerate((TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT))
     )
 
-    again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskOutcome.RESUBMIT)
+    again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskAttemptOutcome.RESUBMIT)
     do(CampaignCyclePlan(ended=(first, second), again=(again,), over=(only(campaigns),)))
     do(SEND)
 
@@ -690,8 +720,8 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     array = campaigns.add_array(
         1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON
     )
-    learnt = CycleStatisticsRecorder(campaigns.database)
-    act = CyclePlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
+    learnt = CampaignStatisticsRecorder(campaigns.database)
+    act = CampaignPlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -708,7 +738,9 @@ def test_what_was_noted_before_a_kill_is_counted_once(
 
 def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array that are not noted as ended, all successes."""
-    return tuple(replace(one, outcome=TaskOutcome.SUCCESS) for one in campaigns.pending(array))
+    return tuple(
+        replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in campaigns.pending(array)
+    )
 
 
 @pytest.mark.parametrize(
@@ -731,28 +763,32 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
     """What may run, or have run, is waited for until its cluster tells the end."""
     grid.failing = {fails: GridbridgeError("no answer")}
     do(SEND)
-    noted = LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
+    noted = RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     grid.ledger = (noted,) if known else ()
 
     do(CampaignCyclePlan(deleted=(only(campaigns),)))
 
     assert grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in campaigns.open_arrays()] == left
-    assert all(one.state is ArrayState.RELEASED for one in campaigns.open_arrays())
+    assert all(one.state is ArraySubmissionState.RELEASED for one in campaigns.open_arrays())
 
 
 def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """A task that was moved since the backup is waited for where it went, not where it was."""
-    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     grid.ledger = (
-        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        LedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
+        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        RootLedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
     )
     grid.told.clear()
 
-    do(CampaignCyclePlan(behind=(1,), sends=(TaskSend(campaign=1, cluster="beta", tasks=1),)))
+    do(
+        CampaignCyclePlan(
+            behind=(1,), sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1),)
+        )
+    )
 
     first, second = campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
@@ -764,16 +800,19 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
 
 @pytest.mark.parametrize(
     ("found", "expected"),
-    [(0, []), (71, [(ArrayState.RELEASED, 71)])],
+    [(0, []), (71, [(ArraySubmissionState.RELEASED, 71)])],
     ids=["never there", "there"],
 )
 def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
-    campaigns: CampaignRows, grid: Grid, found: int, expected: list[tuple[ArrayState, int]]
+    campaigns: CampaignRows,
+    grid: Grid,
+    found: int,
+    expected: list[tuple[ArraySubmissionState, int]],
 ) -> None:
     """One that was intended and never submitted is over by that: its campaign can end."""
     array = campaigns.intend(1, "beta", 1, NOON)
     assert array
-    grid.failing["delete"] = OwnerUnknown("uid 1000 has no account")
+    grid.failing["delete"] = OwnerAccountGone("uid 1000 has no account")
     asked = list[CampaignArray]()
 
     def for_nobody(one: CampaignArray) -> int:
@@ -781,8 +820,8 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
         return found
 
     database = campaigns.database
-    learnt = CycleStatisticsRecorder(database)
-    act = CyclePlanExecutor(
+    learnt = CampaignStatisticsRecorder(database)
+    act = CampaignPlanExecutor(
         database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody
     )
     act.do(CampaignCyclePlan(deleted=(array,)))

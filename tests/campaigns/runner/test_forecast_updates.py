@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
@@ -21,26 +21,26 @@ from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     JobRatio,
+    JobRatioInputs,
     JobRatioPrediction,
-    JobRatioTerms,
     ListedTaskCounts,
 )
-from gridbridge.model.campaigns.forecast import StoredForecast
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.forecast import HalfwayForecast
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
-TERMS = JobRatioTerms(
+TERMS = JobRatioInputs(
     old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
 )
 RATIO = JobRatioPrediction(
@@ -67,7 +67,7 @@ class Site:
                 submitted_at=NOON,
                 tasks=100,
                 digest="",
-                jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}),
+                jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}),
             ),
             "token",
         )
@@ -83,12 +83,12 @@ class Site:
         array = self.campaigns.intend(1, "beta", tasks, self.now)
         assert array
         ended = tuple(
-            replace(one, outcome=TaskOutcome.SUCCESS, wallclock_s=wallclock_s)
+            replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
             for one in self.campaigns.pending(array)
         )
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
-        learnt = CycleStatisticsRecorder(self.database)
+        learnt = CampaignStatisticsRecorder(self.database)
         learnt.keep(CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
@@ -107,7 +107,7 @@ class Site:
         )
         plan = CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
-        CycleStatisticsRecorder(self.database).keep(plan, self.now)
+        CampaignStatisticsRecorder(self.database).keep(plan, self.now)
 
     def shown(self, state: CampaignState = CampaignState.IN_TREATMENT) -> ShownCampaign:
         """Return what people see."""
@@ -173,7 +173,7 @@ def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
     (one,) = site.campaigns.pending(array)
-    site.campaigns.ended([replace(one, outcome=TaskOutcome.WIPED)])
+    site.campaigns.ended([replace(one, outcome=TaskAttemptOutcome.WIPED)])
 
     assert site.campaigns.durations(1) == {}
     assert isinstance(one, TaskAttempt)
@@ -226,7 +226,7 @@ def test_an_error_is_a_share_of_the_time_that_was_left(
     minutes: int, error: float, held: int
 ) -> None:
     """It was told that ten minutes were left, or thirty at the worst."""
-    kept = StoredForecast(
+    kept = HalfwayForecast(
         campaign=1,
         made_at=NOON,
         p50_at=NOON + timedelta(minutes=10),

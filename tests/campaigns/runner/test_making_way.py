@@ -15,20 +15,20 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import (
     CampaignPreemptionRows,
-    CancellationMarkRows,
+    TaskDeletionMarkRows,
 )
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationPlan, CancellationReason
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.cancellation import CancellationReason, NikitaDeletionPlan
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.preemption import (
-    CrowdedCell,
+    CellRequestsAndResources,
     QueueInstanceResources,
     ResourceHolder,
     WaitingLocalRequest,
@@ -37,16 +37,16 @@ from gridbridge.model.campaigns.published_tasks import TaskPreemption
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUNNING = JobState([JobFact.RUNNING])
-QUEUE = QueueStatus(
+RUNNING = JobState([JobStateFact.RUNNING])
+QUEUE = QueueInstanceStatus(
     name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True
 )
-LOCAL = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
+LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
 PLACE = QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 
 
@@ -58,7 +58,7 @@ def tasks(*places: int) -> tuple[ResourceHolder, ...]:
     )
 
 
-CROWDED = CrowdedCell(
+CROWDED = CellRequestsAndResources(
     asked=(WaitingLocalRequest(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
 )
 
@@ -67,7 +67,9 @@ class Beta:
     """A cell that shows what a test sets, and notes what it is asked and what is deleted there."""
 
     def __init__(self) -> None:
-        self.crowded: list[CrowdedCell | GridbridgeError] = [CROWDED]  # one after the other
+        self.crowded: list[CellRequestsAndResources | GridbridgeError] = [
+            CROWDED
+        ]  # one after the other
         self.could_start = frozenset({"all.q@n1"})
         self.pending = 1
         self.queues = (LOCAL, QUEUE)
@@ -76,7 +78,7 @@ class Beta:
 
     def snapshot(self, *_: object) -> tuple[ClusterSnapshot, float]:
         """Return its list."""
-        row = JobStatus(
+        row = JobListRow(
             job_id=77,
             tasks=(range(1, 4),),
             name="campaign.1",
@@ -95,7 +97,7 @@ class Beta:
         )
         return seen, 0.1
 
-    def who(self, _: object) -> CrowdedCell:
+    def who(self, _: object) -> CellRequestsAndResources:
         """Return who waits and runs there."""
         self.asked += 1
         found = self.crowded.pop(0) if len(self.crowded) > 1 else self.crowded[0]
@@ -139,7 +141,7 @@ def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]
     campaigns.add(campaign(), "token")
     array = campaigns.intend(1, "beta", 3, NOON)
     assert array
-    campaigns.array_is(array, ArrayState.RELEASED, 77)
+    campaigns.array_is(array, ArraySubmissionState.RELEASED, 77)
     yield made
     made.database.close()
 
@@ -154,11 +156,11 @@ def campaign() -> Campaign:
         submitted_at=NOON,
         tasks=3,
         digest="",
-        jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}),
+        jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}),
     )
 
 
-def cycle(nikita: Nikita) -> CancellationPlan:
+def cycle(nikita: Nikita) -> NikitaDeletionPlan:
     """Do a cycle."""
     seen = nikita.gather()
     plan = nikita.decide(seen)
@@ -175,7 +177,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
     cycle(nikita)
 
     assert beta.deleted == [(2, 3)]
-    marked = CancellationMarkRows(nikita.database).all()[1, 1]
+    marked = TaskDeletionMarkRows(nikita.database).all()[1, 1]
     assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
         (2, 3), CancellationReason.MADE_WAY
     )
@@ -202,7 +204,7 @@ def test_what_still_runs_is_deleted_again_and_nothing_more_for_the_same(
     ids=["nothing waits there", "none of them is best-effort"],
 )
 def test_a_cluster_is_not_asked_where_nobody_can_be_helped(
-    nikita: Nikita, beta: Beta, pending: int, queues: tuple[QueueStatus, ...]
+    nikita: Nikita, beta: Beta, pending: int, queues: tuple[QueueInstanceStatus, ...]
 ) -> None:
     beta.pending, beta.queues = pending, queues
 
@@ -223,28 +225,28 @@ def test_nothing_ends_for_a_job_that_may_not_start_there(nikita: Nikita, beta: B
     """Its start time is to come, or it asks for what no host there has."""
     beta.could_start = frozenset()
 
-    assert cycle(nikita) == CancellationPlan()
+    assert cycle(nikita) == NikitaDeletionPlan()
     assert beta.deleted == []
 
 
 @pytest.mark.parametrize(
     "later",
     [
-        CrowdedCell(),
+        CellRequestsAndResources(),
         replace(CROWDED, holders=tasks(1)),
         CommandFailed(("qstat",), 1, b"", b"no answer", ""),
     ],
     ids=["it waits no more", "all tasks are too few by now", "no answer"],
 )
 def test_what_changed_meanwhile_is_left(
-    nikita: Nikita, beta: Beta, later: CrowdedCell | GridbridgeError
+    nikita: Nikita, beta: Beta, later: CellRequestsAndResources | GridbridgeError
 ) -> None:
     """Nothing is noted of it, so that the next cycle may help."""
     beta.crowded = [CROWDED, later]
 
     assert cycle(nikita).ways
     assert beta.deleted == []
-    assert not CancellationMarkRows(nikita.database).all()
+    assert not TaskDeletionMarkRows(nikita.database).all()
     assert not CampaignPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
 
 
@@ -253,7 +255,7 @@ def test_a_cell_that_does_not_answer_has_no_requests(
 ) -> None:
     beta.crowded = [GridbridgeError("no answer")]
 
-    assert cycle(nikita) == CancellationPlan()
+    assert cycle(nikita) == NikitaDeletionPlan()
     assert "event=no_requests cluster=beta why='no answer'" in caplog.text
 
 
@@ -264,11 +266,11 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Bet
     ]
     seen = nikita.gather()
 
-    entry = nikita_journal.cancellation_journal_entry(seen, nikita.decide(seen), NOON)
+    entry = nikita_journal.nikita_journal_entry(seen, nikita.decide(seen), NOON)
 
     assert entry
     assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
-    assert nikita_journal.replay_cancellations(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_nikita_decision(entry.inputs) == entry.inputs["actions"]
 
 
 def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> 
     cycle(nikita)
     campaigns = CampaignRows(nikita.database)
     array = campaigns.open_arrays()[0]
-    ended = [replace(one, outcome=TaskOutcome.PREEMPTED) for one in campaigns.pending(array)]
+    ended = [replace(one, outcome=TaskAttemptOutcome.PREEMPTED) for one in campaigns.pending(array)]
     campaigns.ended(ended)
     known = CampaignTaskRows(nikita.database)
 

@@ -10,8 +10,13 @@ import pytest
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -70,7 +75,7 @@ def _rounds(database: StateFile, tmp_path: Path) -> Rounds:
 def _attempts(database: StateFile) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array of three tasks."""
     campaigns = CampaignRows(database)
-    jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+    jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
     known = {"uid": 1000, "owner": "alice", "submitted_at": NOON, "tasks": 3, "digest": ""}
     state = CampaignState.IN_TREATMENT
     campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
@@ -108,7 +113,7 @@ def test_what_has_ended_is_forgotten(
     database: StateFile, rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     rounds.look(attempts, 0, 1)
-    CampaignRows(database).ended([replace(attempts[0], outcome=TaskOutcome.SUCCESS)])
+    CampaignRows(database).ended([replace(attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
     rounds.kept.note([])
 
     assert [*rounds.kept.all()] == [(1, 1, 2)]

@@ -9,38 +9,43 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
-from gridbridge.campaigns.nikita.nikita_queries import CampaignCancelHandler
+from gridbridge.campaigns.nikita.nikita_queries import NikitaCancelRequestHandler
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationMark,
-    CancellationPlan,
     CancellationReason,
-    CancellationSituation,
+    NikitaDeletionPlan,
+    NikitaSituation,
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueStart
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import (
+    JobState,
+    JobStateFact,
+    QueueInstanceState,
+    QueueInstanceStateFact,
+)
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     identify_cluster_query,
@@ -51,7 +56,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])
+WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
 
 
 class Cell:
@@ -113,8 +118,8 @@ def _array(nikita: Nikita) -> CampaignArray:
     campaigns.add(campaign(), "token")
     made = campaigns.intend(1, "beta", 5, NOON)
     assert made
-    campaigns.array_is(made, ArrayState.RELEASED, 77)
-    return replace(made, state=ArrayState.RELEASED, job_id=77)
+    campaigns.array_is(made, ArraySubmissionState.RELEASED, 77)
+    return replace(made, state=ArraySubmissionState.RELEASED, job_id=77)
 
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
@@ -127,19 +132,19 @@ def campaign(type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
         submitted_at=NOON,
         tasks=9,
         digest="",
-        jdl=Jdl(name="n", type=type_, clusters={"beta": AtCluster(exec_file="run")}),
+        jdl=Jdl(name="n", type=type_, clusters={"beta": JdlClusterSettings(exec_file="run")}),
     )
 
 
-def row(places: range, state: JobState = WAITING, **other: Any) -> JobStatus:
+def row(places: range, state: JobState = WAITING, **other: Any) -> JobListRow:
     """Return a row of beta's list."""
     known = {"job_id": 77, "tasks": (places,), "name": "campaign.1", "owner": "alice"}
-    return JobStatus(**known | {"state": state} | other)
+    return JobListRow(**known | {"state": state} | other)
 
 
-def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, ClusterSnapshot]:
+def beta(*rows: JobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
     """Return the answer of a cluster of ten slots."""
-    queue = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
+    queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
     return {
         "beta": ClusterSnapshot(
             cluster="beta",
@@ -154,7 +159,7 @@ def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, Cluster
 
 def cycle(
     nikita: Nikita, array: CampaignArray, answers: dict[str, ClusterSnapshot]
-) -> CancellationPlan:
+) -> NikitaDeletionPlan:
     """Decide about what a cluster lists, and do it."""
     seen = nikita.listed([array], answers)
     plan = nikita.decide(seen)
@@ -176,7 +181,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(2, 6),))]
-    assert {*CancellationMarkRows(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
+    assert {*TaskDeletionMarkRows(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
@@ -191,7 +196,7 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
     cycle(nikita, array, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert cell.deleted == [(1, (range(2, 4),))]
-    assert {*CancellationMarkRows(nikita.database).all()[1, 1]} == {2, 3}
+    assert {*TaskDeletionMarkRows(nikita.database).all()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
@@ -211,7 +216,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     seen = replace(told_then, taken_at=now[0])
     sent = live_campaign_jobs_at(nikita.database, "beta")
     shared = query_result_to_share(
-        seen, sent, identify_cluster_query(reach_cluster(policy, "beta"), ()), now[0]
+        seen, sent, identify_cluster_query(configured_cluster_address(policy, "beta"), ()), now[0]
     )
     ClusterSnapshotSharing(nikita.database, Clock()).put("beta", shared)
     monkeypatch.setattr(
@@ -221,7 +226,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
 
     plan = nikita.decide(nikita.gather())
 
-    assert plan == CancellationPlan()
+    assert plan == NikitaDeletionPlan()
     assert len(told) == asked
 
 
@@ -234,7 +239,7 @@ def test_no_task_ran_before_it_was_sent(
 
     plan = cycle(nikita, array, beta(row(range(1, 6), RUNNING, since=hours_ago)))
 
-    assert plan == CancellationPlan()
+    assert plan == NikitaDeletionPlan()
     assert cell.deleted == []
 
 
@@ -255,11 +260,11 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
 ) -> None:
     """It is told, and their time still comes."""
     there = beta(row(range(1, 2), state, since=since))
-    assert cycle(nikita, array, there) == CancellationPlan()
+    assert cycle(nikita, array, there) == NikitaDeletionPlan()
     leapt[0] += timedelta(hours=9)
     later(now, 9 * 3600 + 60)
 
-    assert [cycle(nikita, array, there) for _ in range(2)] == [CancellationPlan()] * 2
+    assert [cycle(nikita, array, there) for _ in range(2)] == [NikitaDeletionPlan()] * 2
     assert [one.getMessage() for one in caplog.records] == ["event=clock_set by_s=+32400"]
     later(now, 3600 + 1800)
     (wipe,) = cycle(nikita, array, there).wipes
@@ -269,9 +274,9 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
 @pytest.mark.parametrize(
     "facts",
     [
-        (JobFact.WAITING, JobFact.HELD),
-        (JobFact.WAITING, JobFact.RESTARTED),
-        (JobFact.WAITING, JobFact.DELETING),
+        (JobStateFact.WAITING, JobStateFact.HELD),
+        (JobStateFact.WAITING, JobStateFact.RESTARTED),
+        (JobStateFact.WAITING, JobStateFact.DELETING),
     ],
 )
 def test_what_somebody_else_sees_to_is_left(
@@ -280,7 +285,7 @@ def test_what_somebody_else_sees_to_is_left(
     """A hold is somebody's, and when a task was put back is not known."""
     later(now, 9999)
 
-    assert cycle(nikita, array, beta(row(range(1, 6), JobState(facts)))) == CancellationPlan()
+    assert cycle(nikita, array, beta(row(range(1, 6), JobState(facts)))) == NikitaDeletionPlan()
 
 
 def test_a_cluster_where_no_work_can_start_is_left_alone(
@@ -288,10 +293,12 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
 ) -> None:
     """It is in an outage; and of one that gave no answer nothing is known at all."""
     later(now, 9999)
-    lost = beta(row(range(1, 6)), state=QueueState([QueueFact.UNREACHABLE], "au"))
+    lost = beta(
+        row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au")
+    )
 
-    assert cycle(nikita, array, lost) == CancellationPlan()
-    assert cycle(nikita, array, {}) == CancellationPlan()
+    assert cycle(nikita, array, lost) == NikitaDeletionPlan()
+    assert cycle(nikita, array, {}) == NikitaDeletionPlan()
 
 
 def test_a_decision_is_made_again_from_what_was_kept(
@@ -302,22 +309,22 @@ def test_a_decision_is_made_again_from_what_was_kept(
     seen = nikita.listed([array], beta(row(range(1, 6))))
     plan = nikita.decide(seen)
 
-    entry = nikita_journal.cancellation_journal_entry(seen, plan, NOON)
+    entry = nikita_journal.nikita_journal_entry(seen, plan, NOON)
 
     assert entry
-    assert nikita_journal.replay_cancellations(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_nikita_decision(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
-    assert nikita_journal.cancellation_journal_entry(seen, CancellationPlan(), NOON) is None
-    assert isinstance(seen, CancellationSituation)
+    assert nikita_journal.nikita_journal_entry(seen, NikitaDeletionPlan(), NOON) is None
+    assert isinstance(seen, NikitaSituation)
 
 
 def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: CampaignArray) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
-    marks, campaigns = CancellationMarkRows(nikita.database), CampaignRows(nikita.database)
+    marks, campaigns = TaskDeletionMarkRows(nikita.database), CampaignRows(nikita.database)
     marks.put(wipe(range(1, 3)))
     first, _, *_ = campaigns.pending(array)
 
-    campaigns.ended([replace(first, outcome=TaskOutcome.WIPED)])
+    campaigns.ended([replace(first, outcome=TaskAttemptOutcome.WIPED)])
     marks.tidy()
 
     assert {*marks.all()[1, 1]} == {2}
@@ -335,8 +342,14 @@ def wipe(places: range) -> ArrayCancellation:
     ("row_state", "queue_state"),
     [
         pytest.param(WAITING, None, id="it waits"),
-        pytest.param(JobState([JobFact.WAITING, JobFact.RESTARTED]), None, id="it was put back"),
-        pytest.param(RUNNING, QueueState([QueueFact.UNREACHABLE], "au"), id="no work can start"),
+        pytest.param(
+            JobState([JobStateFact.WAITING, JobStateFact.RESTARTED]), None, id="it was put back"
+        ),
+        pytest.param(
+            RUNNING,
+            QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"),
+            id="no work can start",
+        ),
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
@@ -344,27 +357,38 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     array: CampaignArray,
     cell: Cell,
     row_state: JobState,
-    queue_state: QueueState | None,
+    queue_state: QueueInstanceState | None,
 ) -> None:
     """Until they are being deleted."""
     CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
     cycle(nikita, array, beta(row(range(1, 6), row_state, since=NOON), state=queue_state))
-    cycle(nikita, array, beta(row(range(1, 6), JobState([JobFact.RUNNING, JobFact.DELETING]))))
+    cycle(
+        nikita,
+        array,
+        beta(row(range(1, 6), JobState([JobStateFact.RUNNING, JobStateFact.DELETING]))),
+    )
 
     assert cell.deleted == [(1, (range(1, 6),))]
-    assert not CancellationMarkRows(nikita.database).all()
+    assert not TaskDeletionMarkRows(nikita.database).all()
 
 
-CLOSED = [QueueState([QueueFact.DISABLED], "d"), QueueState([QueueFact.LOADED], "a")]
+CLOSED = [
+    QueueInstanceState([QueueInstanceStateFact.DISABLED], "d"),
+    QueueInstanceState([QueueInstanceStateFact.LOADED], "a"),
+]
 
 
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
 def test_a_cancelled_task_is_deleted_where_no_work_can_start(
-    nikita: Nikita, array: CampaignArray, cell: Cell, state: QueueState, task_state: JobState
+    nikita: Nikita,
+    array: CampaignArray,
+    cell: Cell,
+    state: QueueInstanceState,
+    task_state: JobState,
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
-    marks = CancellationMarkRows(nikita.database)
+    marks = TaskDeletionMarkRows(nikita.database)
     assert marks.cancel(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(array, intended_at=NOON - timedelta(days=9))
@@ -378,12 +402,12 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
 def begun(nikita: Nikita, step: str) -> CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
-    wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
+    wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = CampaignAttemptRows(nikita.database, campaigns)
     made = tries.intend_step(PrologueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
-    campaigns.array_is(made, ArrayState.RELEASED, 77)
+    campaigns.array_is(made, ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
 
 
@@ -406,7 +430,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
     nikita: Nikita, cell: Cell
 ) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
-    array, marks = begun(nikita, PROLOGUE), CancellationMarkRows(nikita.database)
+    array, marks = begun(nikita, PROLOGUE), TaskDeletionMarkRows(nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=CancellationReason.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
@@ -450,10 +474,10 @@ def _folder(tmp_path: Path) -> Path:
     return tmp_path / "asked"
 
 
-def cancelling(nikita: Nikita, folder: Path) -> CampaignCancelHandler:
+def cancelling(nikita: Nikita, folder: Path) -> NikitaCancelRequestHandler:
     """Return what takes requests from it."""
     places = (str(folder), str(folder.parent / "published"), str(folder.parent / "runner.lock"))
-    return CampaignCancelHandler(nikita.database, Clock(NOON.timestamp), *places)
+    return NikitaCancelRequestHandler(nikita.database, Clock(NOON.timestamp), *places)
 
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
@@ -533,7 +557,7 @@ def test_a_move_is_done_for_what_waits_still(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
-    marks = CancellationMarkRows(nikita.database)
+    marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.begun = (range(2, 3),)
 
@@ -555,7 +579,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
     plan = cycle(nikita, array, beta(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [CancellationReason.WAITED]
-    left = CancellationMarkRows(nikita.database).all()[1, 1]
+    left = TaskDeletionMarkRows(nikita.database).all()[1, 1]
     assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=CancellationReason.NEVER_BEGAN))
 
 
@@ -568,7 +592,9 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(
     cycle(nikita, array, beta(row(range(1, 4))))
     cell.fails = False
 
-    cycle(nikita, array, beta(row(range(1, 4), JobState([JobFact.WAITING, JobFact.HELD]))))
+    cycle(
+        nikita, array, beta(row(range(1, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD])))
+    )
 
     assert cell.deleted == [(1, (range(1, 4),))]
 
@@ -577,7 +603,7 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """The tasks may be deleted, or run: neither is noted."""
-    marks = CancellationMarkRows(nikita.database)
+    marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.fails = True
 
@@ -591,12 +617,14 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
-    CancellationMarkRows(nikita.database).put(left)
+    TaskDeletionMarkRows(nikita.database).put(left)
 
     cycle(
         nikita,
         array,
-        beta(row(range(1, 3)), row(range(3, 4), JobState([JobFact.WAITING, JobFact.HELD]))),
+        beta(
+            row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))
+        ),
     )
 
     assert cell.deleted == [(1, (range(1, 3), range(3, 4)))]
@@ -606,25 +634,27 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """Who holds a task of their own finds it held."""
-    CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
-    held = JobState([JobFact.WAITING, JobFact.HELD])
+    TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
+    held = JobState([JobStateFact.WAITING, JobStateFact.HELD])
 
     cycle(nikita, array, beta(row(range(1, 4), held), row(range(4, 6))))
 
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
-@pytest.mark.parametrize("fact", [QueueFact.DISABLED, QueueFact.UNREACHABLE])
+@pytest.mark.parametrize(
+    "fact", [QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE]
+)
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
 ) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
-    marks = CancellationMarkRows(nikita.database)
+    marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     later(now, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
 
-    plan = cycle(nikita, array, beta(*rows, state=QueueState([fact])))
+    plan = cycle(nikita, array, beta(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
     assert marks.all()[1, 1] == dict.fromkeys(
@@ -636,9 +666,13 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """As those of a campaign that its owner cancelled."""
-    CancellationMarkRows(nikita.database).cancel(1, 1)
+    TaskDeletionMarkRows(nikita.database).cancel(1, 1)
 
-    cycle(nikita, array, beta(row(range(1, 6)), state=QueueState([QueueFact.DISABLED])))
+    cycle(
+        nikita,
+        array,
+        beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.DISABLED])),
+    )
 
     assert cell.deleted == [(1, (range(2, 3),))]
 
@@ -647,8 +681,8 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
-    CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
-    put_back = JobState([JobFact.WAITING, JobFact.RESTARTED])
+    TaskDeletionMarkRows(nikita.database).put(moved(range(1, 3)))
+    put_back = JobState([JobStateFact.WAITING, JobStateFact.RESTARTED])
 
     cycle(nikita, array, beta(row(range(1, 6), put_back)))
 
@@ -659,11 +693,13 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(
     nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
-    marks = CancellationMarkRows(nikita.database)
+    marks = TaskDeletionMarkRows(nikita.database)
     marks.put(moved(range(1, 3)))
     marks.cancel(1, 1)
 
-    cycle(nikita, array, beta(row(range(2, 3), JobState([JobFact.WAITING, JobFact.HELD]))))
+    cycle(
+        nikita, array, beta(row(range(2, 3), JobState([JobStateFact.WAITING, JobStateFact.HELD])))
+    )
 
     assert cell.deleted == [(1, (range(2, 3),))]
 
@@ -691,9 +727,9 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
     )
 
     for _ in range(2):
-        nikita.apply(seen, CancellationPlan(cancelled=(wipe, wipe)))
+        nikita.apply(seen, NikitaDeletionPlan(cancelled=(wipe, wipe)))
     before = len(tries)
     now[0] += timedelta(seconds=61)
-    nikita.apply(seen, CancellationPlan(cancelled=(wipe, wipe)))
+    nikita.apply(seen, NikitaDeletionPlan(cancelled=(wipe, wipe)))
 
     assert (before, len(tries)) == (1, 2)

@@ -5,24 +5,29 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.campaigns.runner.cluster_task_counts import (
-    cluster_capacities,
+    campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
-    count_tasks_by_cluster,
+    count_listed_tasks_by_cluster,
 )
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, JobStateFact
 
-WISH = AtCluster(exec_file="run")
+WISH = JdlClusterSettings(exec_file="run")
 ONE = Campaign(
     number=1,
     uid=1000,
@@ -49,15 +54,17 @@ def test_stress_is_asked_for_where_something_may_be_sent() -> None:
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUEUES = (
-    QueueStatus(name="all.q@n1", slots_used=3, slots_reserved=0, slots_total=8),
-    QueueStatus(
+    QueueInstanceStatus(name="all.q@n1", slots_used=3, slots_reserved=0, slots_total=8),
+    QueueInstanceStatus(
         name="gb-be1@n1", slots_used=1, slots_reserved=0, slots_total=8, is_besteffort=True
     ),
-    QueueStatus(name="away@n1", slots_used=0, slots_reserved=0, slots_total=9, sends_away=True),
+    QueueInstanceStatus(
+        name="away@n1", slots_used=0, slots_reserved=0, slots_total=9, sends_away=True
+    ),
 )
 
 
-def seen(name: str, *rows: JobStatus) -> ClusterSnapshot:
+def seen(name: str, *rows: JobListRow) -> ClusterSnapshot:
     """Return the answer of a cluster of eight slots, of which five are free."""
     known = {"queues": QUEUES, "pending": 0, "free_slots": 5, "besteffort_slots": 7}
     return ClusterSnapshot(cluster=name, taken_at=NOON, jobs={7: rows}, **known)  # type: ignore[arg-type]
@@ -77,7 +84,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
-    found = cluster_capacities(policy, answers, stress, limits, drained={"gamma"})
+    found = campaign_capacity_by_cluster(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
     assert found["beta"] == ClusterCapacity(
@@ -102,18 +109,18 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
 
 def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     """The mean of their slots; a task that was sent just now tells nothing by its waiting."""
-    runs, waits = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
+    runs, waits = JobState([JobStateFact.RUNNING]), JobState([JobStateFact.WAITING])
     row = {"job_id": 7, "name": "campaign.1", "owner": "alice"}
     rows = (
-        JobStatus(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
-        JobStatus(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
-        JobStatus(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
+        JobListRow(state=runs, slots=2, tasks=(range(1, 2),), **row),  # type: ignore[arg-type]
+        JobListRow(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
+        JobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
     array = CampaignArray(
         campaign=1,
         number=1,
         cluster="beta",
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=9,
         intended_at=NOON,
         job_id=7,
@@ -122,29 +129,30 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (
-        count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
+        count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age))
+        for age in (19, 21)
     )
     assert (young, old) == (
         ListedTaskCounts(fresh=3, **counts),
         ListedTaskCounts(fresh=0, **counts),
     )  # type: ignore[arg-type]
     slow = {"beta": ClusterCampaignsSection(start_s=130.0)}
-    (told,) = count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
+    (told,) = count_listed_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
 
 
 def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     """For neither are slots kept; what was put back may start at once."""
-    waits = JobFact.WAITING
+    waits = JobStateFact.WAITING
     facts = {
         1: [],
-        2: [JobFact.RESTARTED],
-        3: [JobFact.HELD],
-        4: [JobFact.ERROR],
-        5: [JobFact.DELETING],
+        2: [JobStateFact.RESTARTED],
+        3: [JobStateFact.HELD],
+        4: [JobStateFact.ERROR],
+        5: [JobStateFact.DELETING],
     }
     rows = (
-        JobStatus(
+        JobListRow(
             job_id=7,
             name="campaign.1",
             owner="alice",
@@ -158,14 +166,14 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
         campaign=1,
         number=1,
         cluster="beta",
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=5,
         intended_at=NOON,
         job_id=7,
     )
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
-    counted = [count_tasks_by_cluster([array], answers, NOON + age)[0] for age in ages]
+    counted = [count_listed_tasks_by_cluster([array], answers, NOON + age)[0] for age in ages]
 
     assert [(one.waiting, one.held, one.able) for one in counted] == [(5, 3, 2)] * 3
     assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]
@@ -187,5 +195,7 @@ def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> N
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=own | beta, queues={})
     answers = {name: seen(name) for name in policy.clusters}
 
-    assert cluster_capacities(policy, answers, {}, {}).keys() == {*own, "beta"}
-    assert [reach_cluster(policy, name).kind for name in own] == [one.kind for one in own.values()]
+    assert campaign_capacity_by_cluster(policy, answers, {}, {}).keys() == {*own, "beta"}
+    assert [configured_cluster_address(policy, name).kind for name in own] == [
+        one.kind for one in own.values()
+    ]

@@ -9,20 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import CampaignRefused
+from gridbridge.campaigns.acts.array_submission import RootCampaignRefusal
 from gridbridge.campaigns.runner import owner_requests
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import (
     OF_EVENTS,
     TAKEN_UP_AT_ONCE,
-    OwnerRequestHandler,
+    CampaignOwnerRequestHandler,
 )
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome, WaitingTasks
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
+)
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -30,20 +35,24 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import (
+    CampaignOwnerRequest,
+    OwnerRequestReply,
+    OwnerRequestVerb,
+)
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
-CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
-    OwnerVerb.RESUME: OwnerReply.NOT_PAUSED,
-    OwnerVerb.PURGE: OwnerReply.NOT_ENDED,
-    OwnerVerb.CANCEL_TASK: OwnerReply.TASK_ENDED,
-    OwnerVerb.ABANDON: OwnerReply.NOT_CANCELLED,
+    OwnerRequestVerb.RESUME: OwnerRequestReply.NOT_PAUSED,
+    OwnerRequestVerb.PURGE: OwnerRequestReply.NOT_ENDED,
+    OwnerRequestVerb.CANCEL_TASK: OwnerRequestReply.TASK_ENDED,
+    OwnerRequestVerb.ABANDON: OwnerRequestReply.NOT_CANCELLED,
 }
 
 
@@ -59,7 +68,7 @@ class Site:
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
         self.folder = str(folder)
-        self.requests = OwnerRequestHandler(
+        self.requests = CampaignOwnerRequestHandler(
             self.database,
             Clock(),
             self.folder,
@@ -96,7 +105,7 @@ class Site:
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
-    def run(self, outcome: TaskOutcome, status: int | None = None) -> tuple[TaskRetry, ...]:
+    def run(self, outcome: TaskAttemptOutcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
         assert array
@@ -119,17 +128,19 @@ class Site:
     def take_up(self, campaign: int, request: str) -> None:
         """Do as root does."""
         if self.refuses:
-            raise CampaignRefused("nobody asks for that")
+            raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(self, verb: OwnerVerb, number: int, uid: int = ALICE, token: str = "t") -> OwnerReply:
+    def ask(
+        self, verb: OwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t"
+    ) -> OwnerRequestReply:
         """Ask for something."""
-        asked = OwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
+        asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
 
 
-def _outcome(status: int) -> TaskOutcome:
-    return TaskOutcome.PROGRAM_ERROR if status else TaskOutcome.SUCCESS
+def _outcome(status: int) -> TaskAttemptOutcome:
+    return TaskAttemptOutcome.PROGRAM_ERROR if status else TaskAttemptOutcome.SUCCESS
 
 
 @pytest.fixture(name="site")
@@ -144,38 +155,53 @@ def test_an_owner_closes_an_event_once(site: Site) -> None:
     number = site.open(CampaignEventCode.BLACKLIST)
 
     answers = [
-        site.ask(OwnerVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))
+        site.ask(OwnerRequestVerb.FIX, number, uid, f"{n}")
+        for n, uid in enumerate((BOB, ALICE, ALICE))
     ]
 
-    assert answers == [OwnerReply.NOT_THEIRS, OwnerReply.DONE, OwnerReply.CLOSED]
-    assert site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT) is OwnerReply.DONE
-    assert site.ask(OwnerVerb.FIX, 99) is OwnerReply.UNKNOWN
+    assert answers == [
+        OwnerRequestReply.NOT_THEIRS,
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.CLOSED,
+    ]
+    assert (
+        site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT)
+        is OwnerRequestReply.DONE
+    )
+    assert site.ask(OwnerRequestVerb.FIX, 99) is OwnerRequestReply.UNKNOWN
     assert site.events.open() == ()
 
 
-@pytest.mark.parametrize("verb", [one for one in OwnerRequestHandler.VERBS if one not in OF_EVENTS])
-def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerVerb) -> None:
+@pytest.mark.parametrize(
+    "verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS]
+)
+def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: OwnerRequestVerb) -> None:
     """Whatever the request claims."""
-    assert site.ask(verb, 1, BOB) is OwnerReply.NOT_THEIRS
-    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, OwnerReply.DONE)
-    assert site.ask(OwnerVerb.CANCEL, 2, BOB) is OwnerReply.UNKNOWN
+    assert site.ask(verb, 1, BOB) is OwnerRequestReply.NOT_THEIRS
+    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, OwnerRequestReply.DONE)
+    assert site.ask(OwnerRequestVerb.CANCEL, 2, BOB) is OwnerRequestReply.UNKNOWN
 
 
 def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     """What an owner no longer wants is deleted at its clusters."""
-    site.ask(OwnerVerb.CANCEL, 1, ALICE)
+    site.ask(OwnerRequestVerb.CANCEL, 1, ALICE)
 
-    told = [site.ask(OwnerVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
+    told = [
+        site.ask(OwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))
+    ]
 
-    assert told == [OwnerReply.NOT_THEIRS, OwnerReply.NOT_ROOTS]
-    assert site.ask(OwnerVerb.ABANDON, 1, ROOT, "root") in (OwnerReply.DONE, OwnerReply.CANCELLED)
+    assert told == [OwnerRequestReply.NOT_THEIRS, OwnerRequestReply.NOT_ROOTS]
+    assert site.ask(OwnerRequestVerb.ABANDON, 1, ROOT, "root") in (
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.CANCELLED,
+    )
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Its owner will ask who did that."""
     caplog.set_level(logging.INFO)
-    site.ask(OwnerVerb.PAUSE, 1, ALICE)
-    site.ask(OwnerVerb.CANCEL, 1, ROOT)
+    site.ask(OwnerRequestVerb.PAUSE, 1, ALICE)
+    site.ask(OwnerRequestVerb.CANCEL, 1, ROOT)
 
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
@@ -184,26 +210,26 @@ def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     """It is about everybody's campaigns."""
     number = site.open(CampaignEventCode.GET_JOBS, kind=CampaignEventKind.CLUSTER, campaign=0)
 
-    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.NOT_THEIRS
-    assert site.ask(OwnerVerb.FIX, number, ROOT) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.NOT_THEIRS
+    assert site.ask(OwnerRequestVerb.FIX, number, ROOT) is OwnerRequestReply.DONE
 
 
 def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
     """The next cycle counts them as lost. To close the event alone opens it again."""
     number = site.open(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_THEIRS
-    assert site.ask(OwnerVerb.RESUBMIT, number, ROOT) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_THEIRS
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number, ROOT) is OwnerRequestReply.DONE
     (known,) = site.events.open()
     assert known.until
-    assert site.ask(OwnerVerb.FIX, number, ROOT) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.FIX, number, ROOT) is OwnerRequestReply.DONE
 
 
 def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
     number = site.open(CampaignEventCode.DISPUTED)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number, BOB) is OwnerReply.NOT_THEIRS
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number, BOB) is OwnerRequestReply.NOT_THEIRS
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
     (known,) = site.events.open()
     assert known.until
 
@@ -213,8 +239,8 @@ def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     record = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.put_records([record])
 
-    site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
-    site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.SINK))
+    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
+    site.ask(OwnerRequestVerb.FIX, site.open(CampaignEventCode.SINK))
 
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
@@ -223,7 +249,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     """Its owner has typed -r for others, and not looked at what it did."""
     number = site.open(CampaignEventCode.SINK)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_AGAIN
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_AGAIN
     assert [one.number for one in site.events.open()] == [number]
     assert site.events.sinks() == ((1, "beta"),)
 
@@ -231,7 +257,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
     """Until then its results are to be looked at, however long ago that was."""
     number = site.open(CampaignEventCode.SINK)
-    site.ask(OwnerVerb.CANCEL, 1)
+    site.ask(OwnerRequestVerb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.forget(later)
 
@@ -239,9 +265,9 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     assert site.events.sinks() == ((1, "beta"),)
     assert [one.number for one in site.events.shown(later)] == [number]
     tokens = ("1", "2")
-    assert [site.ask(OwnerVerb.FIX, number, token=one) for one in tokens] == [
-        OwnerReply.DONE,
-        OwnerReply.CLOSED,
+    assert [site.ask(OwnerRequestVerb.FIX, number, token=one) for one in tokens] == [
+        OwnerRequestReply.DONE,
+        OwnerRequestReply.CLOSED,
     ]
     assert site.events.sinks() == site.events.shown(later) == ()
 
@@ -252,9 +278,9 @@ def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
         CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
     )
 
-    answers = [site.ask(OwnerVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
+    answers = [site.ask(OwnerRequestVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
-    assert answers == [OwnerReply.DONE, OwnerReply.DONE, OwnerReply.CLOSED]
+    assert answers == [OwnerRequestReply.DONE, OwnerRequestReply.DONE, OwnerRequestReply.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
 
 
@@ -267,14 +293,18 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     )
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
-    slow = OwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
-    asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=(number,))
+    slow = CampaignOwnerRequestHandler(
+        site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder
+    )
+    asked = CampaignOwnerRequest(
+        token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=(number,)
+    )
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
-        done = owner_requests.answer_owner_request(
-            asked, {OwnerVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
+        done = owner_requests.execute_owner_request(
+            asked, {OwnerRequestVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
         )
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
 
@@ -289,7 +319,7 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
     )
 
     for token in ("t", "t", "u"):
-        site.ask(OwnerVerb.RESUBMIT, number, token=token)
+        site.ask(OwnerRequestVerb.RESUBMIT, number, token=token)
 
     assert [*CampaignNumberRegister(site.folder).again_since(0)] == [(1, "t")]
     assert site.campaigns.has_done("t", 1)
@@ -303,7 +333,7 @@ def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    site.ask(OwnerVerb.RESUBMIT, number)
+    site.ask(OwnerRequestVerb.RESUBMIT, number)
 
     assert site.begun == [[1]]
 
@@ -314,7 +344,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
 
     found = site.campaigns.find(1)
     assert found
@@ -322,7 +352,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
     assert site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed) == number
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
@@ -334,72 +364,79 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
     """The event is opened again, and counts the new one alone."""
     failed = {"kind": CampaignEventKind.TASK, "exit_status": 3}
     number = site.open(CampaignEventCode.EXIT_ERROR, tasks=2, **failed)
-    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.DONE
-    site.run(TaskOutcome.PROGRAM_ERROR, 3)
+    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.DONE
+    site.run(TaskAttemptOutcome.PROGRAM_ERROR, 3)
     assert site.open(CampaignEventCode.EXIT_ERROR, tasks=1, **failed) == number
 
-    assert site.ask(OwnerVerb.RESUBMIT, number, token="u") is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number, token="u") is OwnerRequestReply.DONE
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
     other = site.open(
         CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, tasks=1, exit_status=4
     )
-    assert site.ask(OwnerVerb.RESUBMIT, other, token="v") is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, other, token="v") is OwnerRequestReply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
 
 def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
     """That is about what had failed for good."""
-    site.run(TaskOutcome.SITE_FAULT)
-    site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=2))
+    site.run(TaskAttemptOutcome.SITE_FAULT)
+    site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
     site.ask(
-        OwnerVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1)
+        OwnerRequestVerb.FIX,
+        site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1),
     )
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
     earlier = site.tries.earlier(site.campaigns.pending(array))
-    assert [(one.attempt, one.outcome) for one in earlier] == [(1, TaskOutcome.SITE_FAULT)]
+    assert [(one.attempt, one.outcome) for one in earlier] == [(1, TaskAttemptOutcome.SITE_FAULT)]
 
 
 @pytest.mark.parametrize(
     ("outcome", "code", "times", "then", "avoid"),
     [
-        (TaskOutcome.WALLTIME, CampaignEventCode.WALLTIME, 1, TaskOutcome.PREEMPTED, ()),
         (
-            TaskOutcome.SITE_FAULT,
+            TaskAttemptOutcome.WALLTIME,
+            CampaignEventCode.WALLTIME,
+            1,
+            TaskAttemptOutcome.PREEMPTED,
+            (),
+        ),
+        (
+            TaskAttemptOutcome.SITE_FAULT,
             CampaignEventCode.SITE_FAULT,
             4,
-            TaskOutcome.SITE_FAULT,
+            TaskAttemptOutcome.SITE_FAULT,
             ("beta",),
         ),
         (
-            TaskOutcome.SETUP_ERROR,
+            TaskAttemptOutcome.SETUP_ERROR,
             CampaignEventCode.NOT_STARTED,
             5,
-            TaskOutcome.SETUP_ERROR,
+            TaskAttemptOutcome.SETUP_ERROR,
             ("beta",),
         ),
     ],
 )
 def test_what_is_tried_again_is_judged_anew(
     site: Site,
-    outcome: TaskOutcome,
+    outcome: TaskAttemptOutcome,
     code: CampaignEventCode,
     times: int,
-    then: TaskOutcome,
+    then: TaskAttemptOutcome,
     avoid: tuple[str, ...],
 ) -> None:
     """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
     for attempt in range(1, times + 1):
         site.campaigns.drop_waiting(1)
-        site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=attempt))
+        site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=attempt))
         site.run(outcome)
     number = site.open(code, kind=CampaignEventKind.TASK, tasks=1)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
     (again,) = site.run(then)
 
     assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
@@ -414,14 +451,14 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     )
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
-    monkeypatch.setattr(OwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
+    monkeypatch.setattr(CampaignOwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        site.ask(OwnerVerb.RESUBMIT, number)
+        site.ask(OwnerRequestVerb.RESUBMIT, number)
     monkeypatch.undo()
 
     assert [one.number for one in site.events.open()] == [number]
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
@@ -431,15 +468,15 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
     """By its owner's request, and its end is told again should nothing of it go on."""
     going = site.open(CampaignEventCode.BLACKLIST)
-    assert site.ask(OwnerVerb.RESUBMIT, going) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, going) is OwnerRequestReply.DONE
     assert site.taken_up == []
     number = site.open(CampaignEventCode.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.campaigns.end_is_noted(1)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number, BOB) is OwnerReply.NOT_THEIRS
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number, BOB) is OwnerRequestReply.NOT_THEIRS
     assert site.taken_up == []
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
     assert site.taken_up == [(1, "t")]
     assert site.campaigns.unnoted(0, 9) == (1,)
 
@@ -453,7 +490,7 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_TAKEN_UP
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open()]
     assert "event=not_taken_up campaign=1" in caplog.text
 
@@ -469,11 +506,13 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
         numbers.append(site.open(CampaignEventCode.BLACKLIST, campaign=one))
-    of_all = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=tuple(numbers))
+    of_all = CampaignOwnerRequest(
+        token="t", uid=ALICE, verb=OwnerRequestVerb.RESUBMIT, numbers=tuple(numbers)
+    )
 
     told = site.requests.do(of_all)
 
-    assert ({*told.values()}, site.taken_up) == ({OwnerReply.NOT_TAKEN_UP}, [])
+    assert ({*told.values()}, site.taken_up) == ({OwnerRequestReply.NOT_TAKEN_UP}, [])
     assert "21 campaigns; at most 20 by one request" in caplog.text
     site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
@@ -487,25 +526,25 @@ def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -
     refused = site.open(CampaignEventCode.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    answers = [site.ask(OwnerVerb.RESUBMIT, one) for one in (number, refused)]
+    answers = [site.ask(OwnerRequestVerb.RESUBMIT, one) for one in (number, refused)]
 
-    assert answers == [OwnerReply.FILE_REFUSED] * 2
+    assert answers == [OwnerRequestReply.FILE_REFUSED] * 2
     assert site.taken_up == []
     found = site.campaigns.find(1)
     assert found
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
     assert [one.number for one in site.events.open()] == [number, refused]
-    assert site.ask(OwnerVerb.FIX, refused) is OwnerReply.DONE
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.FIX, refused) is OwnerRequestReply.DONE
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.DONE
 
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
     number = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, exit_status=3)
-    site.ask(OwnerVerb.CANCEL, 1)
+    site.ask(OwnerRequestVerb.CANCEL, 1)
 
     assert site.events.open() == ()
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.CLOSED
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.CLOSED
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
@@ -518,7 +557,7 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 
-    assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.ONE_TRY
+    assert site.ask(OwnerRequestVerb.RESUBMIT, number) is OwnerRequestReply.ONE_TRY
 
     found = site.campaigns.find(1)
     assert found
@@ -526,15 +565,15 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     assert site.campaigns.waiting_of(1) == waiting
     assert [one.number for one in site.events.open()] == [number]
     assert site.taken_up == []
-    assert site.ask(OwnerVerb.FIX, number) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.FIX, number) is OwnerRequestReply.DONE
     site.database.close()
 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted((*OwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(
-        OwnerVerb
-    )
+    assert sorted(
+        (*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)
+    ) == sorted(OwnerRequestVerb)
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
@@ -554,11 +593,20 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
 
     done = site.requests.do(
-        OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
+        CampaignOwnerRequest(
+            token="t", uid=ALICE, verb=OwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6)
+        )
     )
 
-    left = OwnerReply.NOT_ENDED
-    assert done == {1: left, 2: left, 3: OwnerReply.DONE, 4: left, 5: left, 6: OwnerReply.UNKNOWN}
+    left = OwnerRequestReply.NOT_ENDED
+    assert done == {
+        1: left,
+        2: left,
+        3: OwnerRequestReply.DONE,
+        4: left,
+        5: left,
+        6: OwnerRequestReply.UNKNOWN,
+    }
     assert len(signs) == 6
 
 
@@ -570,7 +618,9 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
-    asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
+    asked = CampaignOwnerRequest(
+        token="t", uid=ALICE, verb=OwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5)
+    )
     pause = CampaignRows.is_now
 
     def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:
@@ -586,5 +636,5 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
 
     assert left == [3, 4, 5]
-    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), OwnerReply.DONE)
+    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), OwnerRequestReply.DONE)
     assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}

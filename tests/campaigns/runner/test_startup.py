@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.runner import campaign_program_start
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import SshLogin
-from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell import runner, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -62,7 +62,7 @@ class Calling:
         """Decide nothing."""
         return 0
 
-    def entry(self, *_: int) -> JournalEntry | None:
+    def entry(self, *_: int) -> DecisionJournalEntry | None:
         """Tell nothing."""
         return None
 

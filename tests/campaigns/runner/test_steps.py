@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.errors import AlreadySubmitted, GridbridgeError
+from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import (
     EPILOGUE,
     PROLOGUE,
@@ -21,23 +21,23 @@ from gridbridge.model.campaigns.attempt_numbers import (
     parse_attempt_ranges,
 )
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
     ArraySubmissionResult,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PrologueStart, TaskSend
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, PrologueStart
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WISH = AtCluster(exec_file="run", prologue="make", epilogue="clean")
+WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
 BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_000_003
 
 
@@ -63,9 +63,9 @@ class Site:
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
         self.job_id = 0  # of what a cluster took though its answer was lost
-        self.ledger: tuple[LedgerArray, ...] = ()
-        learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
+        self.ledger: tuple[RootLedgerArray, ...] = ()
+        learnt = CampaignStatisticsRecorder(self.database)
+        self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
 
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
@@ -92,7 +92,7 @@ class Site:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Tell root's ledger."""
         return self.ledger
 
@@ -101,7 +101,7 @@ class Site:
         one = PrologueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
         self.actions.do(CampaignCyclePlan(steps=(one,)))
 
-    def known(self) -> list[tuple[str, str, int, TaskOutcome]]:
+    def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
         """Return what is known of steps."""
         return [
             (one.step, one.cluster, one.attempt, one.outcome)
@@ -128,9 +128,9 @@ def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:
         f"gamma {GAMMA_EPILOGUE}:2",
     ]
     assert site.known() == [
-        (PROLOGUE, "beta", 1, TaskOutcome.PENDING),
-        (PROLOGUE, "gamma", 1, TaskOutcome.PENDING),
-        (EPILOGUE, "gamma", 2, TaskOutcome.PENDING),
+        (PROLOGUE, "beta", 1, TaskAttemptOutcome.PENDING),
+        (PROLOGUE, "gamma", 1, TaskAttemptOutcome.PENDING),
+        (EPILOGUE, "gamma", 2, TaskAttemptOutcome.PENDING),
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     (one,) = site.campaigns.pending(array)
-    ended = replace(one, outcome=TaskOutcome.SUCCESS, wallclock_s=7)
+    ended = replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=7)
     site.actions.do(CampaignCyclePlan(stepped=(ended,), over=(array,)))
 
     found = site.campaigns.find(1)
@@ -149,10 +149,10 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert site.campaigns.durations(1) == {}
     last = site.tries.last_arrays(1, ("beta", "gamma"))
     assert (site.tries.tried(1), last) == (frozenset(), {"gamma": 1})
-    assert site.known() == [(PROLOGUE, "gamma", 1, TaskOutcome.SUCCESS)]
+    assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SUCCESS)]
 
 
-@pytest.mark.parametrize("trouble", [ArrayRefused("no"), CampaignRefused("no")])
+@pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), RootCampaignRefusal("no")])
 def test_one_that_is_refused_has_failed_and_fails_no_task(
     site: Site, trouble: GridbridgeError
 ) -> None:
@@ -162,9 +162,9 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(
 
     found = site.campaigns.find(1)
     assert found
-    failed = 3 if isinstance(trouble, CampaignRefused) else 0
+    failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
     assert (found.ended, found.failed) == (failed, failed)
-    assert site.known() == [(PROLOGUE, "gamma", 1, TaskOutcome.SETUP_ERROR)]
+    assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
     assert site.campaigns.open_arrays() == ()
 
 
@@ -186,37 +186,41 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
 
 def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:
     """It does not wait as a task would."""
-    site.trouble = AlreadySubmitted("another one")
+    site.trouble = ArrayTasksAlreadyInLedger("another one")
     tasks = parse_attempt_ranges(f"{GAMMA_PROLOGUE}:1")
-    site.ledger = (LedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
-    send = TaskSend(campaign=1, cluster="gamma", tasks=1)
+    site.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
+    send = CampaignTaskSend(campaign=1, cluster="gamma", tasks=1)
     site.actions.do(CampaignCyclePlan(sends=(send,)))
     site.ledger += (
-        LedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),
+        RootLedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),
     )
     site.begin(PROLOGUE, "beta")
 
-    assert (PROLOGUE, "gamma", 1, TaskOutcome.PENDING) in site.known()
+    assert (PROLOGUE, "gamma", 1, TaskAttemptOutcome.PENDING) in site.known()
     assert all(one.last < 3 for one in site.campaigns.waiting_of(1))
     states = {one.number: one.state for one in site.campaigns.arrays_of(1)}
-    assert states[1] is ArrayState.SUBMITTED
+    assert states[1] is ArraySubmissionState.SUBMITTED
 
 
 def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
-    told = ArraySubmissionResult(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
+    told = ArraySubmissionResult(
+        job_id=71, error=ArrayTasksAlreadyInLedger("array 1 has other tasks")
+    )
     monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
 
     def ledger_arrays(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
     monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
-    site.actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1),)))
+    site.actions.do(
+        CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),))
+    )
 
     (array,) = site.campaigns.open_arrays()
-    assert (array.state, array.job_id) == (ArrayState.INTENDED, 0)
+    assert (array.state, array.job_id) == (ArraySubmissionState.INTENDED, 0)
 
 
 @pytest.mark.parametrize(("job_id", "is_over"), [(0, True), (71, False)])
@@ -230,8 +234,8 @@ def test_a_prologue_that_is_given_up_is_deleted_first(
     site.job_id = job_id
     site.actions.do(CampaignCyclePlan(unsent=(array,)))
 
-    outcome = TaskOutcome.MOVED if is_over else TaskOutcome.PENDING
+    outcome = TaskAttemptOutcome.MOVED if is_over else TaskAttemptOutcome.PENDING
     assert site.known() == [(PROLOGUE, "gamma", 1, outcome)]
     (found,) = site.campaigns.arrays_of(1)
-    state = ArrayState.OVER if is_over else ArrayState.RELEASED
+    state = ArraySubmissionState.OVER if is_over else ArraySubmissionState.RELEASED
     assert (found.state, found.job_id) == (state, job_id)

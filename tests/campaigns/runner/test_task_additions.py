@@ -12,8 +12,8 @@ from gridbridge.campaigns.store import campaign_files
 from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from tests.campaigns.runner.intake_site import SWEEP, Site
 
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,14 +73,16 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([OwnerVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
-        ([OwnerVerb.CANCEL, OwnerVerb.PURGE], "no campaign 1"),
+        ([OwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
+        ([OwnerRequestVerb.CANCEL, OwnerRequestVerb.PURGE], "no campaign 1"),
     ],
 )
-def test_a_campaign_that_is_over_gets_no_more(site: Site, verbs: list[OwnerVerb], why: str) -> None:
+def test_a_campaign_that_is_over_gets_no_more(
+    site: Site, verbs: list[OwnerRequestVerb], why: str
+) -> None:
     """And a line says so."""
     for verb in verbs:
-        assert site.ask(verb, 1) is OwnerReply.DONE
+        assert site.ask(verb, 1) is OwnerRequestReply.DONE
     token = add(site, "c 3")
 
     assert site.intake.take() == 0
@@ -99,7 +101,7 @@ def test_a_terminated_campaign_gets_no_more(site: Site) -> None:
 
 def test_a_paused_campaign_gets_more(site: Site) -> None:
     """They wait until it goes on."""
-    site.ask(OwnerVerb.PAUSE, 1)
+    site.ask(OwnerRequestVerb.PAUSE, 1)
     add(site, "c 3")
 
     assert (site.intake.take(), site.campaigns.waiting()) == (1, {1: 3})
@@ -205,15 +207,15 @@ def test_what_has_ended_is_purged_with_its_parts(site: Site) -> None:
     add(site, "c 3")
     add(site, "d 4")
     site.intake.take()
-    site.ask(OwnerVerb.CANCEL, 1)
+    site.ask(OwnerRequestVerb.CANCEL, 1)
 
-    assert site.ask(OwnerVerb.PURGE, 1) is OwnerReply.DONE
+    assert site.ask(OwnerRequestVerb.PURGE, 1) is OwnerRequestReply.DONE
     assert parts(site) == []
 
 
 def test_a_part_of_another_cluster_is_no_campaign(site: Site) -> None:
     """What says that it adds to a campaign brings none, whatever else it says."""
-    clusters = {"beta": AtCluster(exec_file="evil")}
+    clusters = {"beta": JdlClusterSettings(exec_file="evil")}
     header = asdict(Jdl(name="n", clusters=clusters)) | {ADDS_TO: 1}
     site.bring(header, "c")
     site.intake.take()

@@ -9,9 +9,9 @@ import pytest
 
 from gridbridge.campaigns.runner.ledger_reconciliation import AT_ONCE, EndedCampaignLedgerCloser
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.database import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid
 
@@ -38,7 +38,7 @@ class Site:
             submitted_at=NOON,
             tasks=1,
             digest="",
-            jdl=Jdl(name="one", clusters={"beta": AtCluster(exec_file="run")}),
+            jdl=Jdl(name="one", clusters={"beta": JdlClusterSettings(exec_file="run")}),
         )
         number = self.campaigns.add(one, f"token{next(TOKENS)}")
         self.campaigns.is_now(number, state, ended_at)
@@ -84,7 +84,7 @@ def test_what_could_not_be_told_is_told_later(site: Site) -> None:
         site.add(CampaignState.TERMINATED)
     site.grid.failing["end"] = GridbridgeError("sudo: no")
     failed = site.tell()
-    site.grid.failing["end"] = LedgerUnreadable("gone")
+    site.grid.failing["end"] = RootLedgerUnreadable("gone")
 
     assert (len(failed), len(site.tell()), site.tell()) == (1, 2, [])
 

@@ -12,26 +12,26 @@ from gridbridge.campaigns.runner.campaign_situation import (
     ARRAYS_AT_ONCE,
     CampaignSituationGatherer,
 )
-from gridbridge.campaigns.runner.ledger_reconciliation import OutdatedCampaignDetector
+from gridbridge.campaigns.runner.ledger_reconciliation import LedgerStateMismatchDetector
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
-from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -41,19 +41,19 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
-from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount, JobRatio, PrologueStart
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
+from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueStart, TaskCountByExclusions
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUNNING = JobState([JobFact.RUNNING])
+RUNNING = JobState([JobStateFact.RUNNING])
 
 
 class Site:
@@ -69,25 +69,27 @@ class Site:
             submitted_at=NOON,
             tasks=5,
             digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+            jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
         )
         self.one = one
         self.campaigns.add(one, "token")
         array = self.campaigns.intend(1, "beta", 5, NOON)
         assert array
-        self.campaigns.array_is(array, ArrayState.RELEASED, 7)
+        self.campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
         self.others: list[
             CampaignArray
         ] = []  # arrays of the campaign at beta, of which nothing is listed
-        self.ledger: list[LedgerArray] = [LedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
+        self.ledger: list[RootLedgerArray] = [
+            RootLedgerArray(number=1, cluster="beta", tasks=(), job_id=7)
+        ]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = CampaignSituationGatherer(
             policy,
             database,
             CampaignStatisticsRows(database),
-            CancellationMarkRows(database),
+            TaskDeletionMarkRows(database),
             Clock(),
             ledger_arrays=self.ledger_arrays,
             ran=ran,
@@ -129,7 +131,7 @@ class Site:
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
 
-    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Tell what root's ledger has."""
         assert campaign == 1
         if self.trouble:
@@ -142,7 +144,7 @@ class Site:
         return dict.fromkeys(asked, self.living)
 
 
-def _row(places: range) -> JobStatus:
+def _row(places: range) -> JobListRow:
     known: dict[str, Any] = {
         "job_id": 7,
         "name": "n",
@@ -150,7 +152,7 @@ def _row(places: range) -> JobStatus:
         "state": RUNNING,
         "tasks": (places,),
     }
-    return JobStatus(**known)
+    return JobListRow(**known)
 
 
 @pytest.fixture(name="site")
@@ -195,7 +197,7 @@ def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
 
 def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     first, *_ = site.campaigns.pending(site.array)
-    site.campaigns.ended([replace(first, outcome=TaskOutcome.SUCCESS)])
+    site.campaigns.ended([replace(first, outcome=TaskAttemptOutcome.SUCCESS)])
     tries = site.updator._tries
 
     assert tries.pending_places(site.array) == {2, 3, 4, 5}
@@ -221,7 +223,10 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskOutcome.SITE_FAULT, TaskOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (
+        TaskAttemptOutcome.SITE_FAULT,
+        TaskAttemptOutcome.SUCCESS,
+    )
 
 
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
@@ -236,14 +241,14 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     CampaignEventRows(database).put(
         [CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)]
     )  # type: ignore[arg-type]  # the event's own words
-    assert CancellationMarkRows(database).cancel(1, 3)
+    assert TaskDeletionMarkRows(database).cancel(1, 3)
 
     seen = site.updator.look()
 
     assert [one.outcome for one in seen.ended] == [
-        *[TaskOutcome.SITE_FAULT] * 3,
-        TaskOutcome.UNWANTED,
-        TaskOutcome.SITE_FAULT,
+        *[TaskAttemptOutcome.SITE_FAULT] * 3,
+        TaskAttemptOutcome.UNWANTED,
+        TaskAttemptOutcome.SITE_FAULT,
     ]
 
 
@@ -315,10 +320,13 @@ def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
 
 def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     """What was learnt, what went wrong, what waits where, and what the site says of each."""
-    database, cleaned = site.campaigns.database, AtCluster(exec_file="run", epilogue="clean")
+    database, cleaned = (
+        site.campaigns.database,
+        JdlClusterSettings(exec_file="run", epilogue="clean"),
+    )
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
-    site.campaigns.wait_again(1, WaitingTasks(first=0, last=2, attempt=2, avoid=("beta",)))
+    site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = CampaignAttemptRows(database, site.campaigns)
     tries.intend_step(PrologueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
@@ -343,13 +351,13 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     )
 
     seen = CampaignSituationGatherer(
-        policy, database, predictions, CancellationMarkRows(database), Clock()
+        policy, database, predictions, TaskDeletionMarkRows(database), Clock()
     ).look()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
     assert [(one.code, one.cluster) for one in seen.events] == [(CampaignEventCode.SINK, "beta")]
-    assert seen.kept_off == {1: (ExcludedTaskCount(tasks=3, avoid=("beta",)),)}
+    assert seen.kept_off == {1: (TaskCountByExclusions(tasks=3, avoid=("beta",)),)}
     assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
     assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
     assert (seen.last_arrays, seen.dropped) == ({2: {"beta": 1}}, {"beta"})
@@ -406,7 +414,10 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (
+        TaskAttemptOutcome.SUCCESS,
+        TaskAttemptOutcome.SUCCESS,
+    )
 
 
 def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
@@ -415,7 +426,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     """Successes there were told as deletions once."""
     missed_s = [61.0]
     at = datetime.now(UTC) + timedelta(hours=1)
-    well = FutureJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
+    well = FutureDatedJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
 
     def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, missed_s[0])
@@ -429,7 +440,10 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (
+        TaskAttemptOutcome.SUCCESS,
+        TaskAttemptOutcome.SUCCESS,
+    )
 
 
 def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
@@ -444,15 +458,15 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
     site.look(range(1, 3), ended={})
     first, second, third, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
 
-    assert [one.outcome for one in (first, second)] == [TaskOutcome.PENDING] * 2
-    assert third.outcome is TaskOutcome.CANCELLED
+    assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.PENDING] * 2
+    assert third.outcome is TaskAttemptOutcome.CANCELLED
     monkeypatch.setattr(site, "_living", lambda _: {})
     assert site.look(ended={}) == ([1, 2], True)
     first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
-    assert [one.outcome for one in (first, second)] == [TaskOutcome.SITE_FAULT] * 2
+    assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.SITE_FAULT] * 2
 
 
-DELETED = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True)
+DELETED = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
 
 
 @pytest.mark.parametrize(
@@ -464,7 +478,7 @@ def test_no_deletion_counts_of_a_campaign_of_which_the_ledger_knows_more(
     site: Site, end: JobEnd, over: list[int]
 ) -> None:
     """The state file was restored: its task may have been moved, and have run elsewhere."""
-    site.ledger.append(LedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
+    site.ledger.append(RootLedgerArray(number=2, cluster="gamma", tasks=((0, 2),), job_id=9))
 
     assert site.look(range(2, 6), ended={1: end}) == (over, False)
     assert site.updator._restored.behind == ([] if over else [1])
@@ -491,7 +505,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
         for n in (1, 2)
     ]
     ledger = tuple(site.ledger[:arrays])
-    look = OutdatedCampaignDetector(
+    look = LedgerStateMismatchDetector(
         site.campaigns, lambda campaign: ledger if campaign == 2 else ()
     )
 
@@ -500,10 +514,10 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
 
 def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site) -> None:
     """By its end a task would wait for another attempt, which the ledger has already."""
-    site.campaigns.wait_again(1, WaitingTasks(first=7, last=8))
+    site.campaigns.wait_again(1, WaitingTaskRange(first=7, last=8))
     other = site.campaigns.intend(1, "beta", 2, NOON)
     assert other
-    site.campaigns.array_is(other, ArrayState.RELEASED, 8)
+    site.campaigns.array_is(other, ArraySubmissionState.RELEASED, 8)
     site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]
     ends = {1: JobEnd(exit_status=66), 2: DELETED}
@@ -518,7 +532,7 @@ def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site
     ("trouble", "over"),
     [
         (None, [1]),
-        (LedgerUnreadable("root's ledger has nothing of it"), [1]),
+        (RootLedgerUnreadable("root's ledger has nothing of it"), [1]),
         (CampaignFileUnreadable("EIO"), []),
     ],
     ids=["it knows no more", "it is lost", "it can't be read now"],

@@ -11,12 +11,12 @@ from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, Campa
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     DecayedUsage,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
@@ -39,7 +39,7 @@ ARRAY = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
-    state=ArrayState.RELEASED,
+    state=ArraySubmissionState.RELEASED,
     size=9,
     intended_at=NOON,
 )
@@ -96,12 +96,12 @@ def campaign(owner: str, number: int = 0) -> Campaign:
         submitted_at=NOON,
         tasks=9,
         digest="",
-        jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)}),
+        jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)}),
     )
 
 
 def ended(
-    *wallclocks_s: int, outcome: TaskOutcome = TaskOutcome.SUCCESS
+    *wallclocks_s: int, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
     """Return a cycle in which tasks of alice's campaign ended."""
     known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
@@ -136,7 +136,7 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
     """For the campaigns that go on."""
     first_come = shares(FairShareUnit.NONE)
     first_come.count(*ended(100, 300))
-    first_come.count(*ended(1, outcome=TaskOutcome.PROGRAM_ERROR))
+    first_come.count(*ended(1, outcome=TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
     assert first_come.gather((campaign("bob", 2),)).mean_s == {}
@@ -146,7 +146,7 @@ def test_a_cluster_where_nothing_succeeded_comes_last(
     shares: Callable[[FairShareUnit], CampaignUsageAccounting],
 ) -> None:
     first_come = shares(FairShareUnit.NONE)
-    first_come.count(*ended(100, outcome=TaskOutcome.PROGRAM_ERROR))
+    first_come.count(*ended(100, outcome=TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 

@@ -12,13 +12,13 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignState,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
@@ -31,7 +31,11 @@ SWEEP = Campaign(
     submitted_at=NOON,
     tasks=10,
     digest="abc",
-    jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": AtCluster(exec_file="run")}),
+    jdl=Jdl(
+        name="sweep é'",
+        type=CampaignType.TEST,
+        clusters={"beta": JdlClusterSettings(exec_file="run")},
+    ),
 )
 
 
@@ -76,8 +80,8 @@ def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRo
     campaigns.add(SWEEP, "token")
     attempts(campaigns, 3)
 
-    campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
-    campaigns.wait_again(1, WaitingTasks(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
+    campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
+    campaigns.wait_again(1, WaitingTaskRange(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
 
     assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
     assert attempts(campaigns, 99)[-1] == (1, 2, 7)
@@ -88,20 +92,20 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     campaigns.add(SWEEP, "token")
     array = campaigns.intend(1, "beta", 2, NOON)
     assert array
-    campaigns.array_is(array, ArrayState.SUBMITTED, 77)
+    campaigns.array_is(array, ArraySubmissionState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
     campaigns.ended(
-        (replace(first, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
+        (replace(first, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3, wallclock_s=5),)
     )
     campaigns.count(1, ended=1, failed=1)
 
-    kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)
+    kept = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=77)
     assert campaigns.pending(array) == (second,)
     assert campaigns.open_arrays() == (kept,)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
     assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
-    campaigns.array_is(array, ArrayState.OVER)
+    campaigns.array_is(array, ArraySubmissionState.OVER)
     assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
     assert CampaignAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}

@@ -14,18 +14,18 @@ from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGath
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.cancellation import (
     TaskMissingSince,
 )
 from gridbridge.model.campaigns.cycle_plan import PrologueStart
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SpeculativeAttempts
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -46,7 +46,7 @@ SIZE = 50  # tasks of an array
 FEW, MANY = 500, 5000
 MOST_TIMES = 1.2  # of what it takes with a tenth of the tasks
 DEEPER = 10  # steps, of an index that has a level more
-BOTH = {name: AtCluster(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
+BOTH = {name: JdlClusterSettings(exec_file="run", epilogue="true") for name in ("beta", "gamma")}
 
 
 class Site:
@@ -57,7 +57,7 @@ class Site:
         self.campaigns = CampaignRows(self.database)
         self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
-        self.marks = CancellationMarkRows(self.database)
+        self.marks = TaskDeletionMarkRows(self.database)
         self.missing = MissingTaskRows(self.database)
         self.campaigns.add(
             Campaign(
@@ -87,7 +87,7 @@ class Site:
         """Have so many more tasks sent, in arrays that run."""
         arrays = [self.intend() for _ in range(tasks // SIZE)]
         for array in arrays:
-            self.campaigns.array_is(array, ArrayState.RELEASED, array.number)
+            self.campaigns.array_is(array, ArraySubmissionState.RELEASED, array.number)
         return arrays
 
     def intend(self) -> CampaignArray:
@@ -97,14 +97,16 @@ class Site:
         return array
 
     def end(
-        self, arrays: Iterable[CampaignArray], outcome: TaskOutcome = TaskOutcome.SUCCESS
+        self,
+        arrays: Iterable[CampaignArray],
+        outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS,
     ) -> None:
         """Have them end."""
         for array in arrays:
             ended = self.campaigns.pending(array)
             known = {"outcome": outcome, "exit_status": 0, "wallclock_s": 60}
             self.campaigns.ended(replace(one, **known) for one in ended)  # type: ignore[arg-type]
-            self.campaigns.array_is(array, ArrayState.OVER)
+            self.campaigns.array_is(array, ArraySubmissionState.OVER)
 
     def settle(self) -> None:
         """Have an array run of which tasks are copied, missing and marked, and one an epilogue."""
@@ -199,7 +201,7 @@ def running(site: Site, tasks: int) -> None:
 
 def waiting(site: Site, tasks: int) -> None:
     """Have more tasks that wait."""
-    site.campaigns.wait_again(1, WaitingTasks(first=200 * MANY, last=200 * MANY + tasks))
+    site.campaigns.wait_again(1, WaitingTaskRange(first=200 * MANY, last=200 * MANY + tasks))
 
 
 Sites = tuple[Site, Site]

@@ -10,27 +10,32 @@ import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationReason,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction, JobRatioTerms
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.settings import ConfigKeySetting
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
-ARRAY: ConfigKeySetting = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
-SUCCESS = TaskOutcome.SUCCESS
+ARRAY: ConfigKeyDescription = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
+SUCCESS = TaskAttemptOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
-TERMS = JobRatioTerms(
+TERMS = JobRatioInputs(
     old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
 )
 
@@ -68,7 +73,7 @@ def _database(tmp_path: Path) -> Iterator[Counting]:
             submitted_at=NOON,
             tasks=TASKS,
             digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+            jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
         ),
         "token",
     )
@@ -112,7 +117,7 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
 
 def test_tasks_are_marked_in_portions(database: Counting) -> None:
     """As long as they have not ended, or are spared."""
-    marks = CancellationMarkRows(database)
+    marks = TaskDeletionMarkRows(database)
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": CancellationReason.OVERFLOW}
     wipe = ArrayCancellation(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 

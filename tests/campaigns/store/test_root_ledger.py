@@ -10,11 +10,11 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import (
-    AlreadySubmitted,
-    CampaignClosed,
+    ArrayTasksAlreadyInLedger,
+    CampaignEndInRootLedger,
     CampaignFileChanged,
-    LedgerUnreadable,
-    SpeculativeCopyRefused,
+    RootLedgerUnreadable,
+    SpeculativeCopyRefusal,
 )
 from gridbridge.model.campaigns.attempt_numbers import Attempts, parse_attempt_ranges
 
@@ -63,7 +63,7 @@ def test_a_submission_that_was_cut_short_may_be_repeated(folder: str) -> None:
 
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
-        with pytest.raises(AlreadySubmitted, match="array 1 has other tasks"):
+        with pytest.raises(ArrayTasksAlreadyInLedger, match="array 1 has other tasks"):
             ledger.intend(1, "beta", "0-8:1")
 
 
@@ -72,7 +72,7 @@ def test_no_attempt_is_in_two_arrays(folder: str) -> None:
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
         ledger.intend(2, "gamma", "9:2,10:1")
-        with pytest.raises(AlreadySubmitted, match="was submitted before"):
+        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(3, "gamma", "11:1,10:1")
 
 
@@ -96,7 +96,7 @@ def test_attempts_meet_by_their_ranges(
     """Whoever asks for one of a million that were sent is refused, and for none else."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", earlier)
-        refused = pytest.raises(AlreadySubmitted, match="was submitted before")
+        refused = pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before")
         with refused if is_refused else nullcontext():
             ledger.intend(2, "beta", tasks)
 
@@ -106,7 +106,7 @@ def test_an_attempt_is_the_same_however_its_number_is_written(folder: str, again
     """Whoever has stolen the service account submits no attempt twice by a nought."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0:1,0005:01")
-        with pytest.raises(AlreadySubmitted, match="was submitted before"):
+        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(2, "beta", again)
 
 
@@ -122,7 +122,7 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
             (1, "beta", "", False, [61, 62]),
             (2, "beta", "", False, [11]),
         ]
-        with pytest.raises(AlreadySubmitted, match="was submitted before"):
+        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(3, "beta", "99-100:1")
 
 
@@ -223,7 +223,7 @@ def test_a_batch_is_one_write_and_one_wait_for_the_disk(
         monkeypatch.setattr(os, "fsync", waits.append)
         with ledger.batch():
             ledger.intend(1, "beta", "0:1")
-            with pytest.raises(AlreadySubmitted):
+            with pytest.raises(ArrayTasksAlreadyInLedger):
                 ledger.intend(2, "beta", "0:1")
             ledger.intend(2, "beta", "1:1")
             assert Path(folder, "c.12").read_text() == "file 1000 abc\n"
@@ -293,7 +293,7 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     Path(folder).mkdir()
     Path(folder).chmod(0o755)
 
-    with pytest.raises(LedgerUnreadable, match="not a folder of ours alone"):
+    with pytest.raises(RootLedgerUnreadable, match="not a folder of ours alone"):
         brought(folder)
 
 
@@ -309,7 +309,7 @@ def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str
     else:
         path.write_bytes(odd)
 
-    with pytest.raises(LedgerUnreadable, match=f"{path}: "):
+    with pytest.raises(RootLedgerUnreadable, match=f"{path}: "):
         brought(folder)
 
 
@@ -331,7 +331,10 @@ def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
 
 def test_no_array_has_a_task_twice(folder: str) -> None:
     """They would run at the same time."""
-    with brought(folder) as ledger, pytest.raises(AlreadySubmitted, match="a task comes twice"):
+    with (
+        brought(folder) as ledger,
+        pytest.raises(ArrayTasksAlreadyInLedger, match="a task comes twice"),
+    ):
         ledger.intend(1, "beta", "0-4:1,3:2")
 
 
@@ -339,15 +342,15 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
     """Whatever the service asks for; each attempt is submitted once all the same."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
-        with pytest.raises(SpeculativeCopyRefused, match="task 10 was not submitted before"):
+        with pytest.raises(SpeculativeCopyRefusal, match="task 10 was not submitted before"):
             ledger.intend(2, "gamma", "9:2,10:2", is_of_copies=True)
         ledger.intend(2, "gamma", "8-9:2", is_of_copies=True)
         ledger.submitted(2, "44")
         ledger.intend(3, "delta", "9:3", is_of_copies=True)
         for tasks in ("9:4", "0:2,0:3,0:4"):
-            with pytest.raises(SpeculativeCopyRefused, match="gets 2 copies at most"):
+            with pytest.raises(SpeculativeCopyRefusal, match="gets 2 copies at most"):
                 ledger.intend(4, "delta", tasks, is_of_copies=True)
-        with pytest.raises(AlreadySubmitted):
+        with pytest.raises(ArrayTasksAlreadyInLedger):
             ledger.intend(4, "delta", "8:2", is_of_copies=True)
 
         assert [ledger.copies_before(number).get(9, 0) for number in (2, 3, 4)] == [0, 1, 2]
@@ -365,7 +368,7 @@ def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:
 
     with brought(folder) as ledger:
         ledger.intend(2, "gamma", "0:2", is_of_copies=True)
-        with pytest.raises(AlreadySubmitted, match="array 2 has other tasks"):
+        with pytest.raises(ArrayTasksAlreadyInLedger, match="array 2 has other tasks"):
             ledger.intend(2, "gamma", "0:2")
 
 
@@ -378,9 +381,9 @@ def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
 
     with brought(folder) as ledger:
         for array, tasks in ((1, "0-9:1"), (2, "0:2")):
-            with pytest.raises(CampaignClosed, match="the campaign has ended"):
+            with pytest.raises(CampaignEndInRootLedger, match="the campaign has ended"):
                 ledger.intend(array, "beta", tasks)
-        with pytest.raises(AlreadySubmitted):
+        with pytest.raises(ArrayTasksAlreadyInLedger):
             ledger.intend(2, "beta", "0:1")
         assert [row[0] for row in ledger.arrays()] == ["1"]
 
@@ -393,7 +396,7 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
         ledger.take_up("abc")
         ledger.intend(1, "beta", "0:1")
         ledger.end()
-        with pytest.raises(CampaignClosed):
+        with pytest.raises(CampaignEndInRootLedger):
             ledger.take_up("abc")
         ledger.take_up("def")
         ledger.intend(2, "beta", "0:2")
@@ -407,7 +410,7 @@ def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) ->
 
     with brought(folder) as ledger:
         assert ledger.uid == 1000
-        with pytest.raises(CampaignClosed):
+        with pytest.raises(CampaignEndInRootLedger):
             ledger.intend(1, "beta", "0:1")
         with pytest.raises(CampaignFileChanged):
             ledger.require(1000, "other")

@@ -10,7 +10,7 @@ from gridbridge.campaigns.submission.task_file import (
     renamed_tasks_warning,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.campaign_names import split_parameters
+from gridbridge.model.campaigns.campaign_names import split_task_parameters
 
 BEFORE = ("a 1", "b 2", "b#2 3")
 
@@ -119,10 +119,10 @@ def test_a_name_is_the_first_word_as_the_task_gets_it(
     named = make_task_names_unique(lines)
 
     assert named == expected
-    assert [split_parameters(new)[1:] for new in named] == [
-        split_parameters(line)[1:] for line in lines
+    assert [split_task_parameters(new)[1:] for new in named] == [
+        split_task_parameters(line)[1:] for line in lines
     ]
-    assert len({split_parameters(new)[0] for new in named}) == len(lines)
+    assert len({split_task_parameters(new)[0] for new in named}) == len(lines)
 
 
 def test_it_is_told_which_names_got_a_number() -> None:

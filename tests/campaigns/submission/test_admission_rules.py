@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import admission_rules
-from gridbridge.errors import ConfigError, UntrustedFile
+from gridbridge.errors import ConfigError, FileWritableByOthers
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignCandidate
 from gridbridge.model.campaigns.jdl import Jdl
 
@@ -77,7 +77,7 @@ def test_what_others_can_write_is_refused_with_what_mends_it(
     put(folder, "10.py", "raise SystemExit")
     (folder / what).chmod(mode)
 
-    with pytest.raises(UntrustedFile, match=f"chmod go-w {folder / what}"):
+    with pytest.raises(FileWritableByOthers, match=f"chmod go-w {folder / what}"):
         admission_rules.load_admission_rules(str(folder), ME)
 
 
@@ -85,7 +85,7 @@ def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
     """They could have removed the rules."""
     folder.chmod(0o777)
 
-    with pytest.raises(UntrustedFile):
+    with pytest.raises(FileWritableByOthers):
         admission_rules.load_admission_rules(str(folder), ME)
 
 
@@ -96,7 +96,7 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     put(folder, "10.py", RULES)
     os.chown(folder / what, 12345, 0)
 
-    with pytest.raises(UntrustedFile, match=f"chown root {folder / what}"):
+    with pytest.raises(FileWritableByOthers, match=f"chown root {folder / what}"):
         admission_rules.load_admission_rules(str(folder))
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
 from gridbridge.campaigns.submission import command_line_campaigns
-from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign_names import split_parameters
+from gridbridge.model.campaigns.campaign_names import split_task_parameters
 
-AT = CommandLineOptions(clusters=("beta", "gamma"))
+AT = CommandCampaignOptions(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
 HOSTILE = [
     "plain",
@@ -37,7 +37,7 @@ HOSTILE = [
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
     tasks = tuple(
-        ArrayScriptTask(n, 1, split_parameters(line)) for n, line in enumerate(said.parameters)
+        ArrayScriptTask(n, 1, split_task_parameters(line)) for n, line in enumerate(said.parameters)
     )
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
@@ -63,7 +63,7 @@ def test_standard_input_needs_not_be_openable_by_its_name() -> None:
         theirs.shutdown(socket.SHUT_WR)
         os.dup2(ours.fileno(), 0)
         try:
-            said = command_line_campaigns.campaign_of_lines("/dev/stdin", ("echo",), AT)
+            said = command_line_campaigns.campaign_with_task_per_line("/dev/stdin", ("echo",), AT)
         finally:
             os.dup2(kept, 0)
             os.close(kept)
@@ -91,7 +91,7 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
     """Whatever sh, SQL or a format would make of it."""
     (tmp_path / "lines").write_text("".join(f"\n{line}\n" for line in HOSTILE))
 
-    said = command_line_campaigns.campaign_of_lines(
+    said = command_line_campaigns.campaign_with_task_per_line(
         str(tmp_path / "lines"), ("printf", "%s|", "a{}b", "{}", "c"), AT
     )
 
@@ -103,7 +103,9 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
     """But for {}; without it the number comes last."""
-    said = command_line_campaigns.campaign_of_numbers("5-9:2", ("printf", "%s|", word), AT)
+    said = command_line_campaigns.campaign_with_task_per_number(
+        "5-9:2", ("printf", "%s|", word), AT
+    )
 
     number = "" if "{}" in word else "7|"
     assert said.parameters == ("5", "7", "9")
@@ -114,7 +116,9 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
     """Tasks are called by the numbers of their lines, so that no line has to be changed."""
     (tmp_path / "lines").write_text("same\n\nsame\n")
 
-    said = command_line_campaigns.campaign_of_lines(str(tmp_path / "lines"), ("echo",), AT)
+    said = command_line_campaigns.campaign_with_task_per_line(
+        str(tmp_path / "lines"), ("echo",), AT
+    )
 
     assert said.parameters == ("1 'same'", "3 'same'")
     assert run(said, tmp_path, 2) == "same\n"
@@ -122,11 +126,11 @@ def test_a_repeated_line_is_given_as_it_is(tmp_path: Path) -> None:
 
 def test_options_say_what_a_jdl_would() -> None:
     """The time in qsub's words or oarsub's, the slots in oarsub's."""
-    options = CommandLineOptions(
+    options = CommandCampaignOptions(
         clusters=("beta",), resources=("/nodes=2/core=2,walltime=0:10",), name="mine"
     )
 
-    found = command_line_campaigns.campaign_of_numbers("1", ("./run",), options).jdl
+    found = command_line_campaigns.campaign_with_task_per_number("1", ("./run",), options).jdl
 
     there = found.clusters["beta"]
     assert (found.name, there.slots, there.nodes) == ("mine", 4, 2)
@@ -152,7 +156,7 @@ exit 3
 )
 def test_slots_are_asked_for_as_of_oar(words: str, slots: int) -> None:
     """With and without the first /, as oarsub takes them: none of them is one slot by mistake."""
-    said = command_line_campaigns.campaign_of_numbers(
+    said = command_line_campaigns.campaign_with_task_per_number(
         "1-3", ("x",), replace(AT, resources=(f"{words},walltime=1:0:0",))
     )
 
@@ -184,7 +188,7 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
     """As qsub asks for them; elsewhere they are told, and so is what only would be good."""
     lines = "#$ -l h_vmem=2G,gpu -soft -l fast=1\n#$ -hard -l arch=lx-*,hostname=n1,h_rt=600\n"
     said = command_line_campaigns.campaign_of_job_script("job.sh", lines, (), KNOWN)
-    typed_in = command_line_campaigns.campaign_of_numbers(
+    typed_in = command_line_campaigns.campaign_with_task_per_number(
         "1-2", ("x",), replace(KNOWN, resources=("h_vmem=2G,h_rt=600",))
     )
 
@@ -207,7 +211,7 @@ def test_resources_are_asked_for_where_they_are_known() -> None:
 )
 def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: str) -> None:
     """The cluster may have it; that it does not is known much later."""
-    said = command_line_campaigns.campaign_of_numbers(
+    said = command_line_campaigns.campaign_with_task_per_number(
         "1-2", ("x",), replace(KNOWN, resources=(asked,))
     )
 

@@ -9,13 +9,13 @@ from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.submission.jdl_values import KEYS
-from gridbridge.campaigns.submission.jdl_writer import write_jdl
+from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.request import JobRequest
 from tests.campaigns.submission.test_jdl_lines import wrong_with
 
@@ -110,7 +110,7 @@ def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
 
     said = jdl_reader.parse_jdl("n", text, folder=str(tmp_path))
 
-    assert said.jdl.clusters["beta"] == AtCluster(exec_file="x")
+    assert said.jdl.clusters["beta"] == JdlClusterSettings(exec_file="x")
     assert said.jdl.clusters["gamma"].slots == 4
     assert (said.parameters, said.jdl.may_move) == (("0", "1"), True)
 
@@ -191,7 +191,7 @@ def test_what_is_empty_is_the_default_as_in_cigri() -> None:
         for clusters in ({"b": {}}, own)
     ]
 
-    assert [one.clusters["b"] for one in said] == [AtCluster(exec_file="x")] * 2
+    assert [one.clusters["b"] for one in said] == [JdlClusterSettings(exec_file="x")] * 2
     assert (said[0].outputs, said[0].datasets) == ((), {})
 
 
@@ -214,7 +214,7 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     )
 
     assert said.jdl.clusters["b"].properties == kept
-    again = jdl_reader.parse_jdl("n", json.dumps(write_jdl(said.jdl, said.parameters)))
+    again = jdl_reader.parse_jdl("n", json.dumps(campaign_to_jdl_table(said.jdl, said.parameters)))
     assert again.jdl.clusters["b"].properties == kept
-    assert "gpu = ''" in (sql := oar.oarsub_properties(asked)) or "gpu <> ''" in sql
+    assert "gpu = ''" in (sql := oar.oarsub_property_condition(asked)) or "gpu <> ''" in sql
     assert "gpu=''" in (why := gridengine.explain_request_refusal(asked)) or "gpu<>''" in why

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_writer
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import DatasetWish, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
 from gridbridge.program.encoding import decode_model_value, encode_model_value
 from gridbridge.state.database.campaign_tables import jdl_from_json
 
@@ -27,7 +27,7 @@ def test_a_path_is_from_the_jdls_folder_or_ones_home(path: str, whole: str) -> N
     found = load({"datasets": {"reads": {"path": path, "replicas": 2}}})
 
     home = str(Path("~").expanduser())
-    assert found.datasets == {"reads": DatasetWish(path=whole.replace("HOME", home), replicas=2)}
+    assert found.datasets == {"reads": JdlDataset(path=whole.replace("HOME", home), replicas=2)}
 
 
 def test_one_replica_is_wished_for_where_nothing_is_said() -> None:
@@ -76,20 +76,20 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 
     assert decode_model_value(encode_model_value(found), Jdl) == found
     assert jdl_from_json(json.loads(json.dumps(asdict(found)))) == found
-    said = jdl_writer.write_jdl(found, ["0"])
+    said = jdl_writer.campaign_to_jdl_table(found, ["0"])
     assert jdl_reader.parse_jdl("n", json.dumps(said)).jdl.datasets == found.datasets
 
 
 @pytest.mark.parametrize(
     ("name", "wish"),
     [
-        ("reads", DatasetWish(path="reads")),
-        ("reads", DatasetWish(path="/a\nb")),
-        ("reads", DatasetWish(path="/a", replicas=0)),
-        ("-rf", DatasetWish(path="/a")),
+        ("reads", JdlDataset(path="reads")),
+        ("reads", JdlDataset(path="/a\nb")),
+        ("reads", JdlDataset(path="/a", replicas=0)),
+        ("-rf", JdlDataset(path="/a")),
     ],
 )
-def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: DatasetWish) -> None:
+def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: JdlDataset) -> None:
     right = load({})
 
     assert jdl_limits.jdl_limit_violations(right) == ""

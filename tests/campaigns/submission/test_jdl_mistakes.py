@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.campaigns.cli.gridsub_input import looks_like_jdl
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
-from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
+from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -18,7 +18,7 @@ LAYOUT = (
     " with 1 to 100000 slots in all"
 )
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
-AT = CommandLineOptions(clusters=("beta", "gamma"))
+AT = CommandCampaignOptions(clusters=("beta", "gamma"))
 
 
 def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
@@ -206,10 +206,10 @@ def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
 )
 def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: str) -> None:
     """The script is right, so that it is the command line which is wrong."""
-    asked = CommandLineOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
+    asked = CommandCampaignOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
-        lambda: command_line_campaigns.campaign_of_numbers("1-3", ("x",), asked),
+        lambda: command_line_campaigns.campaign_with_task_per_number("1-3", ("x",), asked),
         lambda: command_line_campaigns.campaign_of_job_script(
             "job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked
         ),
@@ -225,11 +225,11 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     (tmp_path / "empty").write_text("\n")
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
-        command_line_campaigns.campaign_of_lines(f"{tmp_path}/empty", ("x",), AT)
+        command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/empty", ("x",), AT)
     with pytest.raises(
         CommandLineMistake, match="No such file or directory; expected a readable file"
     ):
-        command_line_campaigns.campaign_of_lines(f"{tmp_path}/none", ("x",), AT)
+        command_line_campaigns.campaign_with_task_per_line(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(
         CommandLineMistake, match="no plain file; expected a file with one line for each task"
     ):

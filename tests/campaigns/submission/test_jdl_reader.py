@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_values, task_file
 from gridbridge.campaigns.submission.task_file import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 
 SWEEP = """{
   "name": "sweep", "nb_jobs": 3, "walltime": "00:10:00",
@@ -22,7 +22,7 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
     said = jdl_reader.parse_jdl("sweep.json", SWEEP)
 
-    both = AtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
+    both = JdlClusterSettings(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
     beta = replace(both, is_besteffort=False)
     gamma = replace(both, exec_file="/bin/other", max_jobs=5)
     assert said.jdl == Jdl(name="sweep", clusters={"beta": beta, "gamma": gamma})
@@ -41,7 +41,9 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
     clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
-    assert clusters["beta"] == AtCluster(exec_file="x", prologue=lines, epilogue_walltime_s=300)
+    assert clusters["beta"] == JdlClusterSettings(
+        exec_file="x", prologue=lines, epilogue_walltime_s=300
+    )
     assert clusters["gamma"].prologue == ""
 
 
@@ -89,7 +91,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
 
     clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
-    assert clusters["beta"] == AtCluster(exec_file="x", properties=kept)
+    assert clusters["beta"] == JdlClusterSettings(exec_file="x", properties=kept)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
 
     there = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["b"]
 
-    assert there == AtCluster(exec_file="x", slots=slots, nodes=nodes)
+    assert there == JdlClusterSettings(exec_file="x", slots=slots, nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_toml_says_the_same() -> None:
     said = jdl_reader.parse_jdl("sweep.toml", text, type_=CampaignType.TEST)
 
     assert said.jdl == Jdl(
-        name="sweep", type=CampaignType.TEST, clusters={"beta": AtCluster(exec_file="run")}
+        name="sweep", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")}
     )
 
 
@@ -440,10 +442,10 @@ def test_a_campaign_with_outputs_may_be_copied() -> None:
 
 def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
     """A file that another program wrote is held to what a JDL may ask for."""
-    kinds = {one.name for one in fields(AtCluster)}
+    kinds = {one.name for one in fields(JdlClusterSettings)}
 
     assert kinds - {"is_besteffort"} == {*jdl_limits.FIELDS}
-    plain = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
+    plain = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
     assert jdl_limits.jdl_limit_violations(plain) == ""
 
 

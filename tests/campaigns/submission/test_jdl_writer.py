@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_writer import write_jdl
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
-ALL = AtCluster(
+ALL = JdlClusterSettings(
     exec_file="echo $1 '{}'",
     exec_directory="$HOME/a b",
     slots=8,
@@ -32,18 +32,22 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
 @pytest.mark.parametrize(
     "campaign",
     [
-        Jdl(name="a b", clusters={"beta": AtCluster(exec_file="x")}),
+        Jdl(name="a b", clusters={"beta": JdlClusterSettings(exec_file="x")}),
         Jdl(name="é", clusters={"beta": ALL}, outputs=("a", "b/c")),
-        Jdl(name="x", clusters={"b": AtCluster(exec_file="y")}, may_move=False),
-        Jdl(name="x", clusters={"b": ALL, "c": AtCluster(exec_file="y")}, is_idempotent=True),
-        Jdl(name="x", clusters={"b": AtCluster(exec_file="y", slots=8, nodes=0)}),
-        Jdl(name="x", clusters={"b": AtCluster(exec_file="y", properties=MANY)}),
+        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y")}, may_move=False),
+        Jdl(
+            name="x",
+            clusters={"b": ALL, "c": JdlClusterSettings(exec_file="y")},
+            is_idempotent=True,
+        ),
+        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", slots=8, nodes=0)}),
+        Jdl(name="x", clusters={"b": JdlClusterSettings(exec_file="y", properties=MANY)}),
     ],
     ids=["plain", "every key", "not to be moved", "two clusters", "any nodes", "many conditions"],
 )
 def test_it_is_read_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")
 
-    said = jdl_reader.parse_jdl("JDL", json.dumps(write_jdl(campaign, parameters)))
+    said = jdl_reader.parse_jdl("JDL", json.dumps(campaign_to_jdl_table(campaign, parameters)))
 
     assert (said.jdl, said.parameters, said.warnings) == (campaign, parameters, ())

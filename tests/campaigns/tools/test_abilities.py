@@ -7,8 +7,11 @@ import pytest
 from gridbridge.model.route import OarServer
 from gridbridge.program.reports import owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
-from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_task_accounting
-from gridbridge.transfer.remote_tools.qalter_remote import job_alteration_ability
+from gridbridge.transfer.remote_tools.qacct_remote import (
+    NoAccountedJob,
+    read_accounting_home_and_away,
+)
+from gridbridge.transfer.remote_tools.qalter_remote import require_job_alterer
 from gridbridge.transfer.remote_tools.remote_job import RemoteActNotDone
 from tests.shown import NOW, publish, shown
 
@@ -37,7 +40,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
     with pytest.raises(NoAccountedJob, match="no accounting record, at home or away"):
-        read_task_accounting("12", NOW, publish(tmp_path, shown()), config)
+        read_accounting_home_and_away("12", NOW, publish(tmp_path, shown()), config)
 
     assert owners_in_home_accounting(12, config) == frozenset()
 
@@ -55,4 +58,4 @@ def test_a_home_that_does_not_tell_requests_is_not_asked(
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
     with pytest.raises(RemoteActNotDone, match="gamma is of kind oar: use the commands of oar"):
-        job_alteration_ability(OarServer(timeout_s=15), "gamma")
+        require_job_alterer(OarServer(timeout_s=15), "gamma")

@@ -9,12 +9,14 @@ import pytest
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.shell.retry import poll_until
 
-SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
+SAID = ParsedJdl(
+    jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="x")}), parameters=("a",)
+)
 LONG_S = 20.0
 
 
@@ -46,9 +48,9 @@ class Killed(Thread):
             campaign_files.publish_campaign_answer(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
-        listed = campaign_files.list_inbox_files(self._folder)
+        listed = campaign_files.list_campaign_inbox_files(self._folder)
         self._tokens += [
-            token for token, _ in campaign_files.read_new_campaign_files(listed, self._folder)
+            token for token, _ in campaign_files.take_new_campaign_files(listed, self._folder)
         ]
         self._tokens += [
             one.token for one in campaign_files.take_owner_requests(listed, self._folder)
@@ -61,9 +63,9 @@ def bring(places: tuple[str, str]) -> int:
     return campaign_client.submit_campaign(SAID, *places)
 
 
-def pause(places: tuple[str, str]) -> dict[int, OwnerReply]:
+def pause(places: tuple[str, str]) -> dict[int, OwnerRequestReply]:
     """Pause one."""
-    return campaign_client.request_and_wait(OwnerVerb.PAUSE, (7,), *places)
+    return campaign_client.request_runner_replies(OwnerRequestVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -74,11 +76,13 @@ def test_what_nobody_takes_is_taken_back(
     places: tuple[str, str], do: Callable[[tuple[str, str]], object]
 ) -> None:
     """So that it may be repeated."""
-    with pytest.raises(RequestNotTaken):
+    with pytest.raises(NoRunnerForRequest):
         do(places)
 
     assert (
-        campaign_files.list_pending_files(campaign_files.list_inbox_files(places[0]), places[0])
+        campaign_files.list_unprocessed_inbox_files(
+            campaign_files.list_campaign_inbox_files(places[0]), places[0]
+        )
         == []
     )
 
@@ -86,16 +90,19 @@ def test_what_nobody_takes_is_taken_back(
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        (OwnerVerb.SUBSCRIPTIONS, "no gridbridge-runner takes requests now; nobody has answered"),
-        (OwnerVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
+        (
+            OwnerRequestVerb.SUBSCRIPTIONS,
+            "no gridbridge-runner takes requests now; nobody has answered",
+        ),
+        (OwnerRequestVerb.SUBSCRIBE, "no gridbridge-runner takes requests now; nothing is changed"),
     ],
 )
 def test_who_only_asks_is_not_told_that_nothing_was_stored(
-    places: tuple[str, str], verb: OwnerVerb, told: str
+    places: tuple[str, str], verb: OwnerRequestVerb, told: str
 ) -> None:
     """A question stores nothing anyway."""
-    with pytest.raises(RequestNotTaken, match=told):
-        campaign_client.request_answer(verb, (), *places)
+    with pytest.raises(NoRunnerForRequest, match=told):
+        campaign_client.request_runner_answer(verb, (), *places)
 
 
 @DO
@@ -111,7 +118,9 @@ def test_what_was_taken_is_not_called_undone(
     killed.join(LONG_S)
     assert (
         len(
-            campaign_files.list_pending_files(campaign_files.list_inbox_files(places[0]), places[0])
+            campaign_files.list_unprocessed_inbox_files(
+                campaign_files.list_campaign_inbox_files(places[0]), places[0]
+            )
         )
         == 1
     )
@@ -119,7 +128,10 @@ def test_what_was_taken_is_not_called_undone(
 
 @pytest.mark.parametrize(
     ("do", "told", "answer"),
-    [(bring, {"campaign": 12}, 12), (pause, {"7": OwnerReply.DONE}, {7: OwnerReply.DONE})],
+    [
+        (bring, {"campaign": 12}, 12),
+        (pause, {"7": OwnerRequestReply.DONE}, {7: OwnerRequestReply.DONE}),
+    ],
     ids=["bring", "pause"],
 )
 def test_what_was_taken_is_waited_for(
@@ -145,10 +157,10 @@ def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missin
         folder.parent.mkdir()
     told = f"{tmp_path / missing}: no such folder, though {published} is here; an administrator"
 
-    with pytest.raises(RequestNotTaken, match=f"^{told}"):
+    with pytest.raises(NoRunnerForRequest, match=f"^{told}"):
         bring((str(folder), str(published)))
 
 
 def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(RequestNotTaken, match="campaigns are brought on the transfer host"):
+    with pytest.raises(NoRunnerForRequest, match="campaigns are brought on the transfer host"):
         bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))

@@ -15,19 +15,19 @@ from gridbridge.campaigns.store import (
     campaign_files,
     published_campaign_files,
 )
-from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_outputs, new_campaigns
 from gridbridge.campaigns.tools.campaign_outputs import (
     ERR,
     OUT,
-    OutputFolder,
-    fetch_outputs,
+    CampaignOutputFolder,
+    fetch_task_outputs,
     own_output_folders,
-    read_output_tails,
+    read_task_output_tails,
 )
 from gridbridge.errors import CommandFailed, ConfigError, StateError
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.route import SshLogin
@@ -35,9 +35,14 @@ from gridbridge.shell import rsync
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDED = PublishedTask(
-    number=0, attempt=1, outcome=TaskOutcome.SUCCESS, is_waiting=False, cluster="beta", place=1
+    number=0,
+    attempt=1,
+    outcome=TaskAttemptOutcome.SUCCESS,
+    is_waiting=False,
+    cluster="beta",
+    place=1,
 )
-TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskOutcome.SIGNAL))
+TASKS = (ENDED, replace(ENDED, number=1, attempt=2, outcome=TaskAttemptOutcome.SIGNAL))
 CONFIG = """
 [site]
 cluster = "alpha"
@@ -52,14 +57,14 @@ users = { alice = "al_gamma" }
 
 
 @pytest.fixture(name="beta")
-def _beta(tmp_path: Path) -> OutputFolder:
+def _beta(tmp_path: Path) -> CampaignOutputFolder:
     """Return the folder of a campaign whose second task wrote nothing on its standard output."""
     folder = tmp_path / "there"
     folder.mkdir()
     (folder / "0.1.out").write_text("one\n")
     (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
     (folder / "1.2.err").write_text("x" * 99 + "end\n")
-    return OutputFolder(login=None, folder=str(folder), timeout_s=9)
+    return CampaignOutputFolder(login=None, folder=str(folder), timeout_s=9)
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
@@ -68,7 +73,7 @@ def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> No
     to = str(tmp_path / ("x" if is_file else "x/y"))
 
     with pytest.raises(StateError, match="not a folder" if is_file else "Not a directory"):
-        fetch_outputs((), to, {})
+        fetch_task_outputs((), to, {})
 
 
 def test_a_folder_of_anothers_takes_no_outputs(
@@ -78,27 +83,30 @@ def test_a_folder_of_anothers_takes_no_outputs(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
 
     with pytest.raises(StateError, match="you may not write there"):
-        fetch_outputs((), str(tmp_path), {})
+        fetch_task_outputs((), str(tmp_path), {})
 
 
-def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolder) -> None:
+def test_the_end_of_a_stream_is_read_where_it_is(beta: CampaignOutputFolder) -> None:
     """A task without the file is left out, and bytes that are no text are replaced."""
-    assert read_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
+    assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
-    assert read_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
-    assert read_output_tails(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
+    assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
+    assert read_task_output_tails(TASKS, ERR, 4, {"beta": beta}) == (
+        {0: "b\ufffd\n", 1: "end\n"},
+        [],
+    )
 
 
 def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
-    beta: OutputFolder, tmp_path: Path
+    beta: CampaignOutputFolder, tmp_path: Path
 ) -> None:
     """A cluster that is gone is told, and the rest is fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
-    nowhere = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    nowhere = CampaignOutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     here = tmp_path / "here"
 
-    done = fetch_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
+    done = fetch_task_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
 
     assert sorted(os.listdir(here)) == ["0.1.err", "0.1.out", "1.2.err"]
     assert [(each.cluster, each.files, bool(each.problem)) for each in done] == [
@@ -108,21 +116,23 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     ]
 
 
-def test_the_outputs_of_successes_are_fetched(beta: OutputFolder, tmp_path: Path) -> None:
+def test_the_outputs_of_successes_are_fetched(beta: CampaignOutputFolder, tmp_path: Path) -> None:
     """From the cluster of the attempt that counts."""
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
         (Path(beta.folder) / f"{number}/logs/run").write_text("done\n")
     declared = replace(beta, outputs=("logs/run", "none"))
 
-    (done,) = fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": declared})
+    (done,) = fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": declared})
 
     assert (done.files, done.problem) == (4, "")
     assert (tmp_path / "here/0/logs/run").read_text() == "done\n"
     assert not (tmp_path / "here/1").exists()
 
 
-def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolder, tmp_path: Path) -> None:
+def test_an_output_that_is_a_folder_is_fetched_whole(
+    beta: CampaignOutputFolder, tmp_path: Path
+) -> None:
     """As rsync does from a cluster by ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
     inner.mkdir(parents=True)
@@ -130,20 +140,20 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolder, tmp_pat
     (inner / "up").symlink_to("..")
     to = tmp_path / "here"
 
-    (done,) = fetch_outputs([ENDED], str(to), {"beta": replace(beta, outputs=("dir",))})
+    (done,) = fetch_task_outputs([ENDED], str(to), {"beta": replace(beta, outputs=("dir",))})
 
     assert done.problem == ""
     assert (to / "0/dir/a/b/c").read_text() == "c\n"
     assert not (to / "0/dir/a/b/up").exists()
 
 
-def test_what_is_there_is_not_carried_again(beta: OutputFolder, tmp_path: Path) -> None:
+def test_what_is_there_is_not_carried_again(beta: CampaignOutputFolder, tmp_path: Path) -> None:
     """As rsync leaves it alone; what has changed since is."""
-    fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
+    fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
     before = [(tmp_path / "here" / name).stat().st_ino for name in names]
     Path(beta.folder, "0.1.err").write_text("more than that\n")
-    fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
+    fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     after = [(tmp_path / "here" / name).stat().st_ino for name in names]
 
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
@@ -151,30 +161,30 @@ def test_what_is_there_is_not_carried_again(beta: OutputFolder, tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
-    beta: OutputFolder, tmp_path: Path
+    beta: CampaignOutputFolder, tmp_path: Path
 ) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
     for name in ("0.1.out", "0.1.err"):
         (to / name / "x").mkdir(parents=True)
 
-    (done,) = fetch_outputs(TASKS, str(to), {"beta": beta})
+    (done,) = fetch_task_outputs(TASKS, str(to), {"beta": beta})
 
     assert (to / "1.2.err").is_file()
     assert "0.1.out" in done.problem
     assert "and 1 more" in done.problem
 
 
-def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolder) -> None:
+def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: CampaignOutputFolder) -> None:
     """Clusters that share a home have their outputs there already."""
-    done = fetch_outputs(TASKS, beta.folder, {"beta": beta})
+    done = fetch_task_outputs(TASKS, beta.folder, {"beta": beta})
 
     assert (done[0].files, done[0].problem) == (3, "")
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
 
 
 def test_no_link_that_others_may_have_put_there_is_followed(
-    beta: OutputFolder, tmp_path: Path
+    beta: CampaignOutputFolder, tmp_path: Path
 ) -> None:
     """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
@@ -186,7 +196,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(
     (here / "0.1.out").symlink_to(mine / "file")
     (here / "0").symlink_to(mine / "0")
 
-    (done,) = fetch_outputs(TASKS, str(here), {"beta": replace(beta, outputs=("run",))})
+    (done,) = fetch_task_outputs(TASKS, str(here), {"beta": replace(beta, outputs=("run",))})
 
     assert ((mine / "file").read_text(), os.listdir(mine / "0")) == ("mine\n", [])
     assert (here / "0.1.out").read_text() == "one\n"
@@ -196,9 +206,11 @@ def test_no_link_that_others_may_have_put_there_is_followed(
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
-    gamma = OutputFolder(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
+    gamma = CampaignOutputFolder(
+        login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9
+    )
 
-    fetch_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [False]
 
@@ -209,11 +221,11 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(
     """They may have made it before, where everybody may make one, and would have the outputs."""
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
-    assert fetch_outputs((), str(tmp_path), {}) == ()
+    assert fetch_task_outputs((), str(tmp_path), {}) == ()
     with pytest.raises(
         StateError, match="it is another person's; expected a folder of yours as DIR"
     ):
-        fetch_outputs((), str(tmp_path), {}, is_chosen=False)
+        fetch_task_outputs((), str(tmp_path), {}, is_chosen=False)
 
 
 def test_a_cluster_by_ssh_is_fetched_as_oneself(
@@ -230,9 +242,9 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
 
     monkeypatch.setattr(rsync, "pull_files", pull)
     login = SshLogin(host="gamma-master", user="al_gamma")
-    gamma = OutputFolder(login=login, folder="./campaign.7", timeout_s=9)
+    gamma = CampaignOutputFolder(login=login, folder="./campaign.7", timeout_s=9)
 
-    (done,) = fetch_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7")]
     assert "no route" in done.problem
@@ -259,7 +271,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(
     tmp_path: Path, directory: str, local: str, far: str
 ) -> None:
     """As task.sh makes it; where there is a login, from the home there."""
-    wish = AtCluster(exec_file="x", exec_directory=directory)
+    wish = JdlClusterSettings(exec_file="x", exec_directory=directory)
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
@@ -275,13 +287,13 @@ def test_root_is_told_whose_home_has_the_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In root's own home there are none, and none is looked for."""
-    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": AtCluster(exec_file="x")}))
+    bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlClusterSettings(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(
-        CampaignFileNotOwned, match="campaign 7: its outputs are daemon's: sudo -u daemon"
+        ForeignOrMissingCampaignFile, match="campaign 7: its outputs are daemon's: sudo -u daemon"
     ):
         own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
@@ -312,7 +324,7 @@ def _published(tmp_path: Path) -> str:
 
 
 def test_gridfetch_tells_what_it_fetched_from_each_cluster(
-    published: str, beta: OutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: str, beta: CampaignOutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
     monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": beta})
@@ -346,7 +358,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
 
 def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: Path) -> None:
     """With the JDL and the parameters that they had."""
-    jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)})
+    jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
     said = new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
@@ -360,7 +372,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     published: str, tmp_path: Path, before: CampaignType
 ) -> None:
     """Else as that of their campaign."""
-    clusters = {"beta": AtCluster(exec_file="run")}
+    clusters = {"beta": JdlClusterSettings(exec_file="run")}
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
@@ -373,9 +385,11 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
 
 def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
     """It is shown as cancelled, as one that somebody deleted."""
-    unwanted = replace(ENDED, outcome=TaskOutcome.UNWANTED)
-    deleted = replace(ENDED, number=1, outcome=TaskOutcome.CANCELLED)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
+    unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
+    deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
+    bring(
+        tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b"
+    )
     published_campaign_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
@@ -397,7 +411,14 @@ def test_tasks_that_root_refused_to_send_have_failed(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
     published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
+    bring(
+        tmp_path,
+        7,
+        Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}),
+        "a",
+        "b",
+        "c",
+    )
 
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
@@ -406,19 +427,26 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its file is removed after a while, and everybody may write into the folder."""
-    bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="evil")}), "a", "b", "c")
+    bring(
+        tmp_path,
+        7,
+        Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}),
+        "a",
+        "b",
+        "c",
+    )
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
-    with pytest.raises(CampaignFileNotOwned, match="not yours to read"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
-    with pytest.raises(CampaignFileNotOwned, match="not yours to read"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
         new_campaigns.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
-    with pytest.raises(CampaignFileNotOwned, match="its file is damaged"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="its file is damaged"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
@@ -432,14 +460,16 @@ def test_another_persons_campaign_is_told_as_that(
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
-    with pytest.raises(CampaignFileNotOwned, match="campaign 7: its file is not yours to read"):
+    with pytest.raises(
+        ForeignOrMissingCampaignFile, match="campaign 7: its file is not yours to read"
+    ):
         campaign_files.require_own_campaign(7, str(tmp_path))
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
     """Whatever stands in a file that root reads."""
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
-    clusters = {"alpha": AtCluster(exec_file="run", exec_directory="/tmp")}
+    clusters = {"alpha": JdlClusterSettings(exec_file="run", exec_directory="/tmp")}
     bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")
 
     config = tmp_path / "gridbridge.toml"
@@ -451,7 +481,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
-    with pytest.raises(CampaignFileNotOwned):
+    with pytest.raises(ForeignOrMissingCampaignFile):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
         new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)

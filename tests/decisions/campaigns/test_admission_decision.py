@@ -6,18 +6,18 @@ import pytest
 
 from gridbridge.decisions.campaigns.admission_decision import (
     apply_admission_rules,
-    explain_unapplied_rules,
+    explain_rule_violation,
 )
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRule,
+    AdmissionRuleChanges,
     CampaignCandidate,
-    FiredRule,
     Judge,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 
-NORMAL = AtCluster(exec_file="run", is_besteffort=False)
+NORMAL = JdlClusterSettings(exec_file="run", is_besteffort=False)
 SWEEP = Jdl(name="sweep", clusters={"beta": NORMAL, "gamma": NORMAL})
 
 
@@ -63,7 +63,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
     assert told.refusal == ""
     assert [each.is_besteffort for each in told.jdl.clusters.values()] == [True, True]
     assert told.fired == (
-        FiredRule(
+        AdmissionRuleChanges(
             rule="best_effort",
             changes=(
                 "clusters.beta.is_besteffort: False -> True",
@@ -106,7 +106,7 @@ def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
     )
     assert (
         apply_admission_rules(both, candidate()).refusal
-        == explain_unapplied_rules(both, candidate())
+        == explain_rule_violation(both, candidate())
         == told
     )
 
@@ -121,9 +121,9 @@ def test_what_gridsub_made_of_it_is_settled() -> None:
     raw = candidate()
     changed = replace(raw, jdl=apply_admission_rules(rules(best_effort), raw).jdl)
 
-    assert explain_unapplied_rules(rules(best_effort), changed) == ""
-    assert explain_unapplied_rules(rules(best_effort), candidate(5, "physics")) == ""
-    assert explain_unapplied_rules(rules(best_effort), raw).startswith(
+    assert explain_rule_violation(rules(best_effort), changed) == ""
+    assert explain_rule_violation(rules(best_effort), candidate(5, "physics")) == ""
+    assert explain_rule_violation(rules(best_effort), raw).startswith(
         "best_effort would still change it: "
     )
-    assert explain_unapplied_rules(rules(small), candidate(11)) == "small: at most 10 tasks"
+    assert explain_rule_violation(rules(small), candidate(11)) == "small: at most 10 tasks"

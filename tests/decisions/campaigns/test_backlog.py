@@ -11,8 +11,8 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
-    ExcludedTaskCount,
     FairShareInputs,
+    TaskCountByExclusions,
 )
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
@@ -49,7 +49,7 @@ def sent(look: CampaignCycleSituation) -> dict[tuple[int, str], int]:
 
 def test_slots_that_a_campaigns_tasks_keep_off_go_to_the_next_one() -> None:
     """All of its tasks wait for gamma, which is full."""
-    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta",)),)}
+    keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta",)),)}
 
     assert sent(seen()) == {(1, "beta"): 100}
     assert sent(seen(kept_off=keeping_off)) == {(2, "beta"): 100}
@@ -58,8 +58,8 @@ def test_slots_that_a_campaigns_tasks_keep_off_go_to_the_next_one() -> None:
 def test_some_of_its_tasks_take_what_the_others_leave() -> None:
     keeping_off = {
         1: (
-            ExcludedTaskCount(tasks=60, avoid=("beta",)),
-            ExcludedTaskCount(tasks=10, never=("beta",)),
+            TaskCountByExclusions(tasks=60, avoid=("beta",)),
+            TaskCountByExclusions(tasks=10, never=("beta",)),
         )
     }
 
@@ -68,7 +68,7 @@ def test_some_of_its_tasks_take_what_the_others_leave() -> None:
 
 def test_those_that_may_go_to_one_cluster_alone_are_taken_first() -> None:
     """Gamma comes first for its room, and leaves beta those that are free to go there."""
-    keeping_off = {1: (ExcludedTaskCount(tasks=50, avoid=("beta",)),)}
+    keeping_off = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
     look = seen(kept_off=keeping_off, room=room(beta=50, gamma=60))
 
     assert sent(look) == {(1, "gamma"): 60, (1, "beta"): 40, (2, "beta"): 10}
@@ -78,8 +78,8 @@ def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
     """But not to where it overran its walltime: gamma comes back, or its owner ends it."""
     keeping_off = {
         1: (
-            ExcludedTaskCount(tasks=60, avoid=("beta",)),
-            ExcludedTaskCount(tasks=40, never=("beta",)),
+            TaskCountByExclusions(tasks=60, avoid=("beta",)),
+            TaskCountByExclusions(tasks=40, never=("beta",)),
         )
     }
     away = seen(kept_off=keeping_off, room=room(beta=100))
@@ -98,7 +98,7 @@ def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
 def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed() -> None:
     """Each of the two is closed to it by the other's being open no longer."""
     three = (campaign(1, {**BOTH, "delta": at()}),)
-    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta", "gamma")),)}
+    keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta", "gamma")),)}
     look = seen(campaigns=three, kept_off=keeping_off, room=room(beta=30, gamma=20, delta=0))
     closed = replace(
         new_campaign_event(
@@ -124,7 +124,7 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
 def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterCapacity) -> None:
     """A task that lost its host at beta goes back there."""
     wide = (campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)}),)
-    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta",)),)}
+    keeping_off = {1: (TaskCountByExclusions(tasks=100, avoid=("beta",)),)}
     look = seen(campaigns=wide, kept_off=keeping_off, room=room(beta=80) | {"gamma": gamma})
 
     assert sent(look) == {(1, "beta"): 10}
@@ -137,7 +137,7 @@ def test_a_task_tries_a_closed_cluster_that_did_not_fail_there_if_one_waits(
     failed: int, taken: int
 ) -> None:
     """Each such try costs a task one of its tries; gamma is open and full."""
-    keeping_off = {1: (ExcludedTaskCount(tasks=failed, avoid=("beta",)),)}
+    keeping_off = {1: (TaskCountByExclusions(tasks=failed, avoid=("beta",)),)}
     look = seen(kept_off=keeping_off, events=(PROBED,))
 
     first, *_ = plan_campaign_cycle(look).sends
@@ -161,8 +161,8 @@ def test_what_is_sent_says_how_many_of_each_kind() -> None:
     """Gamma gets those that may go there alone, and the state file takes just these."""
     keeping_off = {
         1: (
-            ExcludedTaskCount(tasks=50, avoid=("beta",)),
-            ExcludedTaskCount(tasks=4, never=("beta",)),
+            TaskCountByExclusions(tasks=50, avoid=("beta",)),
+            TaskCountByExclusions(tasks=4, never=("beta",)),
         )
     }
     look = seen(kept_off=keeping_off, room=room(beta=50, gamma=60))

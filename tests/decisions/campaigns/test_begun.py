@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedTaskCounts
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
@@ -15,7 +15,7 @@ BEGUN = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
-    state=ArrayState.INTENDED,
+    state=ArraySubmissionState.INTENDED,
     size=50,
     intended_at=NOON,
 )
@@ -40,8 +40,8 @@ def given(look: CampaignCycleSituation) -> tuple[int, int]:
     return sum(one.size for one in found.resumed), sum(one.tasks for one in found.sends)
 
 
-@pytest.mark.parametrize("state", [ArrayState.INTENDED, ArrayState.SUBMITTED])
-def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArrayState) -> None:
+@pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED])
+def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArraySubmissionState) -> None:
     """A runner that was killed goes on with it, and sends no more than there is room for."""
     arrays = (replace(BEGUN, state=state),)
 
@@ -53,7 +53,7 @@ def test_what_is_begun_takes_its_slots_and_counts_for_max_jobs(state: ArrayState
 def test_nothing_begins_of_a_paused_campaign() -> None:
     """What is there by now, and held, is released: else nobody would ever end it."""
     paused = (campaign(1, {"beta": at()}, state=CampaignState.PAUSED),)
-    held = replace(BEGUN, number=2, size=7, state=ArrayState.SUBMITTED)
+    held = replace(BEGUN, number=2, size=7, state=ArraySubmissionState.SUBMITTED)
 
     assert given(seen(campaigns=paused, arrays=(BEGUN, held))) == (7, 0)
 
@@ -78,7 +78,7 @@ def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_sti
     look = seen(
         campaigns=two,
         waiting={1: 0, 2: 500},
-        arrays=(replace(BEGUN, state=ArrayState.RELEASED, size=10),),
+        arrays=(replace(BEGUN, state=ArraySubmissionState.RELEASED, size=10),),
         there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
         events=(closed,),
     )

@@ -13,20 +13,20 @@ from gridbridge.decisions.campaigns.survival_curve import estimate_survival_curv
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
-    ClusterThroughput,
+    CampaignRunTimesAtCluster,
 )
 
 UNKNOWN = CampaignForecast()
 
 
-def progress(left: int, *services: ClusterThroughput) -> CampaignProgress:
+def progress(left: int, *services: CampaignRunTimesAtCluster) -> CampaignProgress:
     """Return how far a campaign is."""
     return CampaignProgress(left=left, services=services)
 
 
-def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> ClusterThroughput:
+def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> CampaignRunTimesAtCluster:
     """Return what a cluster has done."""
-    return ClusterThroughput(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
+    return CampaignRunTimesAtCluster(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
 
 
 def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run() -> None:
@@ -90,7 +90,7 @@ def test_what_has_run_long_already_ends_sooner() -> None:
 
 def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
     """Slots that are empty between two tasks are in it."""
-    seen = ClusterThroughput(
+    seen = CampaignRunTimesAtCluster(
         cluster="beta",
         durations_s=(30.0,) * 100,
         elapsed_s=(15.0,) * 10,
@@ -104,7 +104,7 @@ def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
 def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
     """CiGri's throughput method: 120 ended in an hour, 95 are left as it counts: 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
-    seen = ClusterThroughput(cluster="beta", ended=120, watched_s=3600.0, **hour)
+    seen = CampaignRunTimesAtCluster(cluster="beta", ended=120, watched_s=3600.0, **hour)
     told = forecast_campaign_end(progress(90, seen))
 
     assert told.throughput == pytest.approx(1 / 30)
@@ -160,7 +160,7 @@ def _seen(
     return CampaignProgress(
         left=left,
         services=tuple(
-            ClusterThroughput(
+            CampaignRunTimesAtCluster(
                 cluster=name,
                 durations_s=tuple(took for took, _, at in ended[-200:] if at == name),
                 elapsed_s=tuple(now - began for _, began, at in running if at == name),

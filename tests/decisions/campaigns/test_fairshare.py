@@ -10,20 +10,24 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.campaigns.fairshare import (
     COMMITTED_USE_S,
-    ShareRequest,
-    add_task_usage,
+    FairShareRequest,
+    add_ended_tasks_to_usage,
     decay_usage,
     share_free_slots,
 )
-from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> ShareRequest:
+def wish(
+    campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0
+) -> FairShareRequest:
     """Return what a campaign would send."""
-    return ShareRequest(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
+    return FairShareRequest(
+        campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,17 +127,17 @@ def test_use_counts_half_after_each_half_life(age_s: float, share: float) -> Non
 def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> None:
     """A cluster where all fails at once would be the fastest."""
     ended = [
-        attempt(TaskOutcome.SUCCESS, 60),
-        attempt(TaskOutcome.PROGRAM_ERROR, 2),
-        attempt(TaskOutcome.SITE_FAULT, None),
+        attempt(TaskAttemptOutcome.SUCCESS, 60),
+        attempt(TaskAttemptOutcome.PROGRAM_ERROR, 2),
+        attempt(TaskAttemptOutcome.SITE_FAULT, None),
     ]
 
-    assert add_task_usage(
+    assert add_ended_tasks_to_usage(
         DecayedUsage(campaign=1, cluster="beta", at=NOON), ended, 4
     ) == DecayedUsage(campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1)
 
 
-def attempt(outcome: TaskOutcome, wallclock_s: int | None) -> TaskAttempt:
+def attempt(outcome: TaskAttemptOutcome, wallclock_s: int | None) -> TaskAttempt:
     """Return an attempt that ended."""
     known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1)
     return replace(known, outcome=outcome, wallclock_s=wallclock_s)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.cluster_capacity import FreeSlots
+from gridbridge.decisions.campaigns.cluster_capacity import FreeClusterSlots
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
-ORDINARY = AtCluster(exec_file="run", is_besteffort=False)
-YIELDING = AtCluster(exec_file="run", slots=2)
+ORDINARY = JdlClusterSettings(exec_file="run", is_besteffort=False)
+YIELDING = JdlClusterSettings(exec_file="run", slots=2)
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ def test_each_kind_of_task_has_its_own_room(
     room: ClusterCapacity, ordinary: int, besteffort: int
 ) -> None:
     """Where there are no best-effort queues all tasks are ordinary jobs."""
-    free = FreeSlots({"beta": room})
+    free = FreeClusterSlots({"beta": room})
 
     assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (ordinary, besteffort)
 
 
 def test_a_core_is_given_once() -> None:
     """Whichever kind of task gets it."""
-    free = FreeSlots({"beta": ClusterCapacity(free_slots=5, besteffort_slots=4)})
+    free = FreeClusterSlots({"beta": ClusterCapacity(free_slots=5, besteffort_slots=4)})
 
     free.take("beta", YIELDING, 1)
     free.take("beta", ORDINARY, 1)
@@ -40,7 +40,7 @@ def test_a_core_is_given_once() -> None:
 
 def test_a_cluster_that_does_not_answer_has_none() -> None:
     """Nor has one that is full."""
-    free = FreeSlots({})
+    free = FreeClusterSlots({})
     free.take("beta", ORDINARY, 1)
 
     assert free.of("gamma", ORDINARY) == 0

@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.job_ratio_predictor import (
     next_job_ratio,
 )
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import JobRatioTerms
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs
 
 SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
     JobRatioRule.SLOW_START,
@@ -26,11 +26,11 @@ SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
 )
 
 
-def terms(old: float, submitted: int, **other: Any) -> JobRatioTerms:
+def terms(old: float, submitted: int, **other: Any) -> JobRatioInputs:
     """Return terms at a cluster of 16 slots, for tasks of one each."""
     known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
     seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
-    return JobRatioTerms(old=old, submitted=submitted, **seen)
+    return JobRatioInputs(old=old, submitted=submitted, **seen)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def terms(old: float, submitted: int, **other: Any) -> JobRatioTerms:
     ],
 )
 def test_the_laws_of_the_specification(
-    law: JobRatioRule, seen: JobRatioTerms, ratio: float
+    law: JobRatioRule, seen: JobRatioInputs, ratio: float
 ) -> None:
     """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
     assert next_job_ratio(law, seen) == pytest.approx(ratio)
@@ -83,7 +83,7 @@ def test_the_laws_of_the_specification(
         (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
     ],
 )
-def test_measured_remembers_what_it_learnt(seen: JobRatioTerms, ratio: float) -> None:
+def test_measured_remembers_what_it_learnt(seen: JobRatioInputs, ratio: float) -> None:
     """It is never above what fits, nor below a task a cluster."""
     assert next_job_ratio(MEASURED, seen) == pytest.approx(ratio)
 
@@ -142,7 +142,7 @@ def test_a_part_of_a_cluster_may_wait() -> None:
 )
 def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
     """Whatever happens; and an excess never raises what `measured` has."""
-    known = JobRatioTerms(**seen)
+    known = JobRatioInputs(**seen)
     ratio = next_job_ratio(law, known)
 
     assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MAX_RATIO) + 1e-9

@@ -8,25 +8,27 @@ import pytest
 
 from gridbridge.decisions.campaigns.ledger_recovery_rules import (
     plan_ledger_recovery,
-    remove_waiting_tasks,
+    subtract_from_waiting_ranges,
 )
 from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     CampaignArray,
-    LedgerArray,
     LedgerRecoveryStep,
+    RootLedgerArray,
     StoredCampaign,
     TaskAttempt,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def array(number: int, state: ArrayState = ArrayState.INTENDED, size: int = 2) -> CampaignArray:
+def array(
+    number: int, state: ArraySubmissionState = ArraySubmissionState.INTENDED, size: int = 2
+) -> CampaignArray:
     """Return an array at beta."""
     return CampaignArray(
         campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON
@@ -42,7 +44,7 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
 
 
 def whole(
-    kept: StoredCampaign, noted: Iterable[LedgerArray], refused: CampaignArray, most: int = 3
+    kept: StoredCampaign, noted: Iterable[RootLedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
@@ -81,7 +83,7 @@ def _place(one: TaskAttempt) -> tuple[int, int]:
 )
 def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
     """What is left keeps its attempt."""
-    found = remove_waiting_tasks([WaitingTasks(first=0, last=9, attempt=2)], tasks)
+    found = subtract_from_waiting_ranges([WaitingTaskRange(first=0, last=9, attempt=2)], tasks)
 
     assert [(one.first, one.last) for one in found] == left
     assert {one.attempt for one in found} <= {2}
@@ -90,28 +92,28 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
     """CampaignArray 2 was submitted with other tasks; array 3 had a task's second attempt."""
     kept = StoredCampaign(
-        waiting=(WaitingTasks(first=6, last=9),),
-        arrays=(array(1, ArrayState.RELEASED), array(2)),
+        waiting=(WaitingTaskRange(first=6, last=9),),
+        arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (4, 1), (5, 1))),
     )
     noted = (
-        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        LedgerArray(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
-        LedgerArray(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
+        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        RootLedgerArray(number=2, cluster="gamma", tasks=((4, 1), (7, 1)), job_id=72),
+        RootLedgerArray(number=3, cluster="beta", tasks=((1, 2), (7, 2))),
     )
 
     found = whole(kept, noted, array(2))
 
     assert found.undone == (2,)
     assert [(one.number, one.cluster, one.state, one.job_id) for one in found.arrays] == [
-        (2, "gamma", ArrayState.SUBMITTED, 72),
-        (3, "beta", ArrayState.INTENDED, 0),
+        (2, "gamma", ArraySubmissionState.SUBMITTED, 72),
+        (3, "beta", ArraySubmissionState.INTENDED, 0),
     ]
     assert [(one.array, one.task, one.attempt, one.outcome) for one in found.attempts] == [
-        (2, 4, 1, TaskOutcome.PENDING),
-        (2, 7, 1, TaskOutcome.SITE_FAULT),
-        (3, 1, 2, TaskOutcome.PENDING),
-        (3, 7, 2, TaskOutcome.PENDING),
+        (2, 4, 1, TaskAttemptOutcome.PENDING),
+        (2, 7, 1, TaskAttemptOutcome.SITE_FAULT),
+        (3, 1, 2, TaskAttemptOutcome.PENDING),
+        (3, 7, 2, TaskAttemptOutcome.PENDING),
     ]
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert [(one.first, one.last) for one in found.waiting] == [(5, 5), (6, 6), (8, 9)]
@@ -119,8 +121,8 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
 
 def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
     """Its second attempt had been begun, and never was."""
-    overran = AttemptOutcome(
-        campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskOutcome.WALLTIME
+    overran = AttemptOutcomeAtCluster(
+        campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
     kept = StoredCampaign(
         waiting=(),
@@ -133,8 +135,8 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
     found = whole(kept, (), array(2))
 
     assert found.waiting == (
-        WaitingTasks(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
-        WaitingTasks(first=5, last=5),
+        WaitingTaskRange(first=4, last=4, attempt=2, avoid=("gamma",), never=("gamma",)),
+        WaitingTaskRange(first=5, last=5),
     )
 
 
@@ -146,8 +148,8 @@ def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
         attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1))),
     )
     noted = (
-        LedgerArray(number=1, cluster="beta", tasks=((0, 1),)),
-        LedgerArray(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
+        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1),)),
+        RootLedgerArray(number=3, cluster="beta", tasks=((1, 1),), job_id=9),
     )
 
     found = whole(kept, noted, array(2))
@@ -164,7 +166,7 @@ def test_an_array_that_the_ledger_does_not_know_is_undone() -> None:
         arrays=(array(2), array(3)),
         attempts=(*attempts(2, (0, 1), (1, 1)), *attempts(3, (2, 1), (3, 1))),
     )
-    noted = (LedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
+    noted = (RootLedgerArray(number=2, cluster="gamma", tasks=((1, 1), (2, 1)), job_id=72),)
 
     found = whole(kept, noted, array(2))
 
@@ -178,21 +180,21 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
     kept = StoredCampaign(
         waiting=(),
         arrays=(
-            array(1, ArrayState.RELEASED),
+            array(1, ArraySubmissionState.RELEASED),
             replace(array(2, size=1), copies_beyond_s=60),
         ),
         attempts=(*attempts(1, (0, 1), (1, 1)), *attempts(2, (0, 2))),
     )
     noted = (
-        LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
-        LedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
+        RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
+        RootLedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=72, is_of_copies=True),
     )
 
     found = whole(kept, noted, kept.arrays[1])
 
     assert (found.undone, found.superseded, found.waiting) == ((2,), (), ())
     assert [(one.task, one.attempt, one.outcome) for one in found.attempts] == [
-        (1, 2, TaskOutcome.PENDING)
+        (1, 2, TaskAttemptOutcome.PENDING)
     ]
     assert [one.is_of_copies for one in found.arrays] == [True]
 
@@ -203,48 +205,62 @@ def test_a_lost_copy_runs_beside_the_attempt_that_is_known() -> None:
         (0, ((4, 1), (5, 1)), {}, [(5, 2)]),
         (0, ((4, 1),), {}, []),
         (9, ((4, 1),), {}, []),
-        (9, ((4, 1), (5, 1)), {(5, 1): TaskOutcome.PENDING}, []),
-        (0, ((5, 1), (6, 1)), {(5, 1): TaskOutcome.PENDING, (6, 1): TaskOutcome.PENDING}, []),
+        (9, ((4, 1), (5, 1)), {(5, 1): TaskAttemptOutcome.PENDING}, []),
+        (
+            0,
+            ((5, 1), (6, 1)),
+            {(5, 1): TaskAttemptOutcome.PENDING, (6, 1): TaskAttemptOutcome.PENDING},
+            [],
+        ),
     ],
     ids=["some", "all", "all, submitted", "some, submitted", "none"],
 )
 def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     job_id: int,
     tasks: Attempts,
-    left: dict[tuple[int, int], TaskOutcome],
+    left: dict[tuple[int, int], TaskAttemptOutcome],
     again: list[tuple[int, int]],
 ) -> None:
     """Its cluster refused it, say: as it stands in the ledger nobody may send it any more."""
-    never = LedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
-    since = LedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
-    kept = StoredCampaign(waiting=(WaitingTasks(first=0, last=9),), arrays=(), attempts=())
+    never = RootLedgerArray(number=1, cluster="beta", tasks=tasks, job_id=job_id)
+    since = RootLedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
+    kept = StoredCampaign(waiting=(WaitingTaskRange(first=0, last=9),), arrays=(), attempts=())
 
     (found,) = plan_ledger_recovery(1, kept, [never, since], NOON)
 
     (one,) = (each for each in found.arrays if each.number == 1)
     is_given_up = not left
-    assert (one.state is ArrayState.RELEASED, one.is_repeated) == (is_given_up, is_given_up)
+    assert (one.state is ArraySubmissionState.RELEASED, one.is_repeated) == (
+        is_given_up,
+        is_given_up,
+    )
     of_one = {(each.task, each.attempt): each.outcome for each in found.attempts if each.array == 1}
-    assert of_one == dict.fromkeys(tasks, TaskOutcome.SITE_FAULT) | left
+    assert of_one == dict.fromkeys(tasks, TaskAttemptOutcome.SITE_FAULT) | left
     assert [(each.first, each.attempt) for each in found.again] == again
 
 
 def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
     """Its first attempt ended meanwhile, unknown to whom that it had a copy: the copy decides."""
     kept = StoredCampaign(
-        waiting=(WaitingTasks(first=3, last=5, attempt=2),), arrays=(), attempts=()
+        waiting=(WaitingTaskRange(first=3, last=5, attempt=2),), arrays=(), attempts=()
     )
-    copies = LedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True)
+    copies = RootLedgerArray(
+        number=2, cluster="gamma", tasks=((4, 2),), job_id=8, is_of_copies=True
+    )
 
-    found = whole(kept, [LedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
-    known = StoredCampaign(
-        waiting=kept.waiting, arrays=(array(1, ArrayState.RELEASED),), attempts=()
+    found = whole(
+        kept, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2)
     )
-    after = whole(known, [LedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2))
+    known = StoredCampaign(
+        waiting=kept.waiting, arrays=(array(1, ArraySubmissionState.RELEASED),), attempts=()
+    )
+    after = whole(
+        known, [RootLedgerArray(number=1, cluster="beta", tasks=((4, 1),)), copies], array(2)
+    )
 
     assert [(one.first, one.last) for one in after.waiting] == [(3, 3), (5, 5)]
     assert [(one.task, one.attempt, one.outcome) for one in after.attempts] == [
-        (4, 2, TaskOutcome.PENDING)
+        (4, 2, TaskAttemptOutcome.PENDING)
     ]
     assert after.waiting == found.waiting
 
@@ -252,18 +268,18 @@ def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
     """And an attempt before them is superseded."""
     kept = StoredCampaign(
-        waiting=(WaitingTasks(first=2, last=2),),
-        arrays=(array(1, ArrayState.RELEASED, 1),),
+        waiting=(WaitingTaskRange(first=2, last=2),),
+        arrays=(array(1, ArraySubmissionState.RELEASED, 1),),
         attempts=attempts(1, (1, 1)),
     )
     noted = (
-        LedgerArray(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
-        LedgerArray(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
-        LedgerArray(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
+        RootLedgerArray(number=1, cluster="beta", tasks=((1, 1),), job_id=71),
+        RootLedgerArray(number=2, cluster="beta", tasks=((1, 2), (2, 1)), job_id=72),
+        RootLedgerArray(number=3, cluster="gamma", tasks=((1, 3), (2, 2)), is_of_copies=True),
     )
 
     found = whole(kept, noted, array(2))
 
-    assert {one.outcome for one in found.attempts} == {TaskOutcome.PENDING}
+    assert {one.outcome for one in found.attempts} == {TaskAttemptOutcome.PENDING}
     assert [(one.task, one.attempt) for one in found.superseded] == [(1, 1)]
     assert found.waiting == ()

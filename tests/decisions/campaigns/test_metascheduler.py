@@ -7,20 +7,25 @@ import pytest
 
 from gridbridge.decisions.campaigns.metascheduler import (
     explain_campaign_order,
-    owner_has_affinity,
-    owner_priority,
+    fair_share_owner_priority,
+    is_owner_in_affinity_list,
     rank_campaign_offers,
     sum_usage_by_claimant,
 )
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
     FairShareInputs,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.send_reasons import PrecedenceReason
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
@@ -30,7 +35,7 @@ def campaign(
     number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT
 ) -> Campaign:
     """Return somebody's campaign of a hundred tasks."""
-    wish = AtCluster(exec_file="run", project=f"of {owner}")
+    wish = JdlClusterSettings(exec_file="run", project=f"of {owner}")
     return Campaign(
         number=number,
         uid=1000,
@@ -49,7 +54,7 @@ def array(number: int, cluster: str) -> CampaignArray:
         campaign=number,
         number=1,
         cluster=cluster,
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=1,
         intended_at=NOON,
     )
@@ -102,7 +107,7 @@ def test_tests_that_run_count_among_those_that_come_first() -> None:
 
     assert [one.campaign.number for one in rank_campaign_offers(now)[-1]] == [5, 6]
     assert explain_campaign_order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (
-        PrecedenceReason.TESTS,
+        CampaignPrecedenceReason.TESTS,
         0,
         3,
     )
@@ -170,7 +175,10 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
 def test_a_persons_own_priority_counts_before_those_of_groups(
     owner: str, priorities: str, expected: int
 ) -> None:
-    assert owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
+    assert (
+        fair_share_owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +192,7 @@ def test_a_persons_own_priority_counts_before_those_of_groups(
     ],
 )
 def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
-    assert owner_has_affinity(owner, affinity, FairShareInputs(groups=GROUPS)) == expected
+    assert is_owner_in_affinity_list(owner, affinity, FairShareInputs(groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,9 @@ def test_an_end_is_told_with_its_numbers() -> None:
 def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
     policy = NotificationsSection(pause_s=7)
 
-    assert notification_rules.notification_pause(tries, policy) == timedelta(seconds=seconds)
+    assert notification_rules.pause_before_next_notification(tries, policy) == timedelta(
+        seconds=seconds
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
@@ -85,7 +88,7 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
 
     assert decided.sends == ()
     assert decided.predicted[0].ratio == pytest.approx(0.1)
-    assert describe_cycle_plan(decided) == [
+    assert describe_campaign_cycle_plan(decided) == [
         "campaign 1 at beta: job ratio 1 -> 0.1 "
         "(measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may)"
     ]

@@ -6,31 +6,34 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import send_explanation as why
-from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, prologue_task_number
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
     LastPrologueAttempt,
     PrologueStart,
-    TaskSend,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.send_reasons import SendCause
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import TaskSendCause
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WISH = AtCluster(exec_file="run", prologue="make", epilogue="rm -r data")
-CLUSTERS = {"beta": WISH, "gamma": AtCluster(exec_file="run")}
+WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")
+CLUSTERS = {"beta": WISH, "gamma": JdlClusterSettings(exec_file="run")}
 ONE = Campaign(
     number=1,
     uid=1000,
@@ -61,25 +64,25 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCyc
     return CampaignCycleSituation(**known | other)  # type: ignore[arg-type]
 
 
-def stepped(step: str, outcome: TaskOutcome, attempt: int = 1) -> LastPrologueAttempt:
+def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueAttempt:
     """Return a step at beta, whose array is 1."""
     return LastPrologueAttempt(
         campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
     )
 
 
-def array(state: ArrayState = ArrayState.RELEASED) -> CampaignArray:
+def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
     """Return the array of a step at beta."""
     return CampaignArray(
         campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON
     )
 
 
-def ended(step: str, outcome: TaskOutcome, attempt: int = 1) -> dict[str, object]:
+def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, object]:
     """Return what a cycle sees of a step that has ended now."""
     task = prologue_task_number(step, "beta", ONE.jdl.clusters)
     one = TaskAttempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
-    before = stepped(step, TaskOutcome.PENDING, attempt)
+    before = stepped(step, TaskAttemptOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
 
@@ -94,7 +97,7 @@ def test_a_prologue_goes_before_the_first_task() -> None:
 
     assert found.steps == (begun(PROLOGUE),)
     assert [one.cluster for one in found.sends] == ["gamma"]
-    assert "prologue of campaign 1 at beta begins" in describe_cycle_plan(found)
+    assert "prologue of campaign 1 at beta begins" in describe_campaign_cycle_plan(found)
 
 
 def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
@@ -102,33 +105,34 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
     found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
-    assert describe_cycle_plan(found) == [
+    assert describe_campaign_cycle_plan(found) == [
         "campaign 1: root's ledger has arrays of it; they are taken over"
     ]
 
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
     """And it is not begun again; `gridbridge why` tells."""
-    looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskOutcome.PENDING),), arrays=(array(),))
+    looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), arrays=(array(),))
     found = plan_campaign_cycle(looked)
 
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
     causes = {one.cluster: one.cause for one in why.explain_task_sends(looked, found)}
-    assert causes == {"beta": SendCause.PREPARING, "gamma": SendCause.SENT}
+    assert causes == {"beta": TaskSendCause.PREPARING, "gamma": TaskSendCause.SENT}
 
 
 def test_its_success_lets_tasks_go() -> None:
     """In the same cycle; it is no task that ended."""
-    found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskOutcome.SUCCESS)))
+    found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS)))
 
-    assert found.sends == (TaskSend(campaign=1, cluster="beta", tasks=10),)
+    assert found.sends == (CampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
 
 
 @pytest.mark.parametrize(
-    "outcome", [TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL, TaskOutcome.WALLTIME]
+    "outcome",
+    [TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL, TaskAttemptOutcome.WALLTIME],
 )
-def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskOutcome) -> None:
+def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptOutcome) -> None:
     """Tasks go elsewhere; it is tried again as the next probe."""
     found = plan_campaign_cycle(seen(BOTH, **ended(PROLOGUE, outcome)))
 
@@ -147,8 +151,12 @@ def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskOutcome)
 
 def test_a_success_heals_the_cluster() -> None:
     """The event is over."""
-    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskOutcome.SIGNAL))).changes.events[0]
-    found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskOutcome.SUCCESS, 2)))
+    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[
+        0
+    ]
+    found = plan_campaign_cycle(
+        seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2))
+    )
 
     assert [(one.code, one.closed_at) for one in found.changes.events] == [
         (CampaignEventCode.SETUP_ERROR, NOON)
@@ -157,9 +165,10 @@ def test_a_success_heals_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    "outcome", [TaskOutcome.WIPED, TaskOutcome.PREEMPTED, TaskOutcome.SITE_FAULT]
+    "outcome",
+    [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT],
 )
-def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskOutcome) -> None:
+def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskAttemptOutcome) -> None:
     """It runs again at once."""
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, outcome)))
 
@@ -168,12 +177,16 @@ def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskOutcome) -> None:
 
 def test_an_epilogue_follows_the_last_task() -> None:
     """The campaign ends when it has ended."""
-    ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
+    ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
     second = plan_campaign_cycle(
-        seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskOutcome.PENDING)), arrays=(array(),))
+        seen(
+            waiting=0,
+            steps=(ready, stepped(EPILOGUE, TaskAttemptOutcome.PENDING)),
+            arrays=(array(),),
+        )
     )
-    last = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SUCCESS)))
+    last = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SUCCESS)))
 
     assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
     assert (second.steps, second.finished) == ((), ())
@@ -194,8 +207,8 @@ def test_an_epilogue_runs_though_nothing_else_begins(
 ) -> None:
     """What is there goes to its end, also when we were killed before we submitted it."""
     one, room = replace(ONE, state=state), {"beta": ClusterCapacity(free_slots=10, **why)}  # type: ignore[arg-type]
-    intended = array(ArrayState.INTENDED)
-    cut_off = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (intended,)}
+    intended = array(ArraySubmissionState.INTENDED)
+    cut_off = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (intended,)}
 
     assert plan_campaign_cycle(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
     assert plan_campaign_cycle(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
@@ -203,8 +216,8 @@ def test_an_epilogue_runs_though_nothing_else_begins(
 
 def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
     """What it made is no more; and the epilogue follows them."""
-    before = replace(stepped(PROLOGUE, TaskOutcome.SUCCESS), array=1)
-    after = replace(stepped(EPILOGUE, TaskOutcome.SUCCESS), array=3)
+    before = replace(stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), array=1)
+    after = replace(stepped(EPILOGUE, TaskAttemptOutcome.SUCCESS), array=3)
     first = plan_campaign_cycle(
         seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}})
     )
@@ -220,8 +233,8 @@ def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() 
 def test_nothing_is_sent_while_an_epilogue_runs() -> None:
     """Somebody may have tasks tried again meanwhile."""
     steps = (
-        stepped(PROLOGUE, TaskOutcome.SUCCESS),
-        replace(stepped(EPILOGUE, TaskOutcome.PENDING), array=2),
+        stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
+        replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
     )
     found = plan_campaign_cycle(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
 
@@ -238,7 +251,7 @@ def test_no_epilogue_runs_while_a_task_may_live() -> None:
 
 def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
     """Other clusters took all tasks meanwhile."""
-    steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
+    steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
     found = plan_campaign_cycle(seen(waiting=0, steps=steps, arrays=(array(),)))
 
     assert (found.steps, found.finished) == ((), ())
@@ -247,14 +260,14 @@ def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
 def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
     """Its campaign has ended."""
     over = replace(ONE, state=CampaignState.TERMINATED)
-    found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskOutcome.SIGNAL)))
+    found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL)))
 
     assert found.changes.events == ()
 
 
 def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
     """Its campaign would wait with it for as long as others have the cluster's slots."""
-    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
+    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
     waits, runs = (
         plan_campaign_cycle(seen(waiting=0, **idle)),
@@ -271,14 +284,16 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
     state: CampaignState,
 ) -> None:
     """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
-    one, begun_one = replace(ONE, state=state), array(ArrayState.INTENDED)
-    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (begun_one,)}
+    one, begun_one = replace(ONE, state=state), array(ArraySubmissionState.INTENDED)
+    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (begun_one,)}
     found = plan_campaign_cycle(seen(one, waiting=0, **known))
     away = plan_campaign_cycle(seen(one, waiting=0, **known, room={}))
 
     assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
     assert [
-        each for each in describe_cycle_plan(found) if each.startswith("not sent: the prologue")
+        each
+        for each in describe_campaign_cycle_plan(found)
+        if each.startswith("not sent: the prologue")
     ]
     assert (away.unsent, away.resumed) == ((), ())
 
@@ -286,7 +301,7 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
 def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too() -> None:
     """Its cluster may have given no answer at that moment."""
     over = replace(ONE, state=CampaignState.TERMINATED)
-    known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
+    known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
 
     assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (
         array(),
@@ -295,8 +310,8 @@ def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too()
 
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
     """It is no failure; one before it may have begun, and left something."""
-    found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED)))
-    second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED, 2)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED)))
+    second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2)))
 
     assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
     assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
@@ -304,7 +319,7 @@ def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned
 
 def test_tasks_that_come_after_that_find_another_prologue() -> None:
     """As those that are tried again do."""
-    found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskOutcome.MOVED),)))
+    found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
@@ -317,10 +332,10 @@ def test_no_epilogue_runs_where_nothing_ran() -> None:
 
 def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
     """What its prologue made is removed; a prologue is not waited for, but deleted."""
-    ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
+    ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     of_tasks = replace(array(), number=2)
     early = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
-    running = stepped(PROLOGUE, TaskOutcome.PENDING)
+    running = stepped(PROLOGUE, TaskAttemptOutcome.PENDING)
     preparing = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
     then = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,)))
 
@@ -329,25 +344,25 @@ def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> Non
     assert (then.steps, then.wound_up, then.finished) == ((begun(EPILOGUE),), (), ())
 
 
-@pytest.mark.parametrize("state", [ArrayState.INTENDED, ArrayState.RELEASED])
-def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) -> None:
+@pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.RELEASED])
+def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmissionState) -> None:
     """Unless it was cancelled once more."""
-    known = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (array(state),)}
+    known = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(state),)}
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **known))
     over = plan_campaign_cycle(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
 
     assert (found.deleted, found.wound_up, found.steps) == ((), (), ())
-    assert bool(found.resumed) == (state is ArrayState.INTENDED)
+    assert bool(found.resumed) == (state is ArraySubmissionState.INTENDED)
     assert (over.deleted, over.resumed, over.wound_up) == ((array(state),), (), ())
 
 
-@pytest.mark.parametrize("outcome", [TaskOutcome.SUCCESS, TaskOutcome.SIGNAL])
-def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskOutcome) -> None:
+@pytest.mark.parametrize("outcome", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SIGNAL])
+def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutcome) -> None:
     """Its failure is told as any other's."""
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
 
     assert (found.wound_up, found.finished) == ((1,), ())
-    failed = outcome is TaskOutcome.SIGNAL
+    failed = outcome is TaskAttemptOutcome.SIGNAL
     assert [one.code for one in found.changes.events] == [
         CampaignEventCode.EPILOG_EXIT_ERROR
     ] * failed
@@ -356,7 +371,7 @@ def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskOutcome) ->
 def test_a_prologue_that_was_deleted_is_no_event() -> None:
     """Its campaign was cancelled."""
     found = plan_campaign_cycle(
-        seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskOutcome.CANCELLED))
+        seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED))
     )
 
     assert found.changes.events == ()
@@ -364,7 +379,9 @@ def test_a_prologue_that_was_deleted_is_no_event() -> None:
 
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
     """It is not tried again."""
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PROGRAM_ERROR)))
+    found = plan_campaign_cycle(
+        seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR))
+    )
 
     assert found.finished == (1,)
     assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR]
@@ -373,7 +390,9 @@ def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
     """Three times at most."""
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SITE_FAULT, attempt)))
+    found = plan_campaign_cycle(
+        seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt))
+    )
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))
@@ -381,16 +400,16 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
 
 def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
     """It failed by nothing of its own."""
-    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PREEMPTED, 3)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3)))
 
     told = "campaign 1: its epilogue failed at beta: at last its place was needed"
-    assert told in describe_cycle_plan(found)
+    assert told in describe_campaign_cycle_plan(found)
 
 
 def test_the_submission_of_a_step_goes_on() -> None:
     """As that of any array; a prologue of a cancelled campaign is deleted."""
-    begun_one = array(ArrayState.INTENDED)
-    steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
+    begun_one = array(ArraySubmissionState.INTENDED)
+    steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
 
     found: CampaignCyclePlan = plan_campaign_cycle(seen(steps=steps, arrays=(begun_one,)))
     dropped = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))

@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.schedulers import test_campaigns, workqueue
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction, JobRatioTerms
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 def ratio(value: float, slots: float = 1.0) -> JobRatioPrediction:
     """Return a job ratio for tasks of so many slots."""
-    terms = JobRatioTerms(
+    terms = JobRatioInputs(
         old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
     )
     return JobRatioPrediction(

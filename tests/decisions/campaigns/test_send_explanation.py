@@ -6,7 +6,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.send_explanation import explain_task_sends
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventChanges,
@@ -17,22 +22,26 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
-    ExcludedTaskCount,
     FairShareInputs,
     JobRatio,
     ListedTaskCounts,
-    TaskSend,
+    TaskCountByExclusions,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.send_reasons import PrecedenceReason, SendCause, SendReason
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import (
+    CampaignPrecedenceReason,
+    TaskSendCause,
+    TaskSendReason,
+)
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def campaign(
-    wish: AtCluster, type_: CampaignType = CampaignType.DEFAULT, **other: object
+    wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object
 ) -> Campaign:
     """Return campaign 1, which beta may run."""
     known: dict[str, object] = {"state": CampaignState.IN_TREATMENT}
@@ -56,11 +65,11 @@ def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleS
     return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
 
 
-WISH = AtCluster(exec_file="run", slots=2, max_jobs=3)
+WISH = JdlClusterSettings(exec_file="run", slots=2, max_jobs=3)
 THERE = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
-SENT = (TaskSend(campaign=1, cluster="beta", tasks=2),)
+SENT = (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
@@ -80,13 +89,13 @@ HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
 ONE_WAITS = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
 THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
-ONE = AtCluster(exec_file="run")
+ONE = JdlClusterSettings(exec_file="run")
 LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ArrayLimits(of_person=1))}
 OURS = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
-    state=ArrayState.RELEASED,
+    state=ArraySubmissionState.RELEASED,
     size=1,
     intended_at=NOON,
 )
@@ -96,38 +105,43 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
 @pytest.mark.parametrize(
     ("rows", "sends", "cause", "numbers"),
     [
-        (seen(campaign(WISH)), SENT, SendCause.SENT, {"sent": 2}),
-        (seen(campaign(WISH), None), (), SendCause.NO_ANSWER, {"free_slots": 0, "job_ratio": None}),
+        (seen(campaign(WISH)), SENT, TaskSendCause.SENT, {"sent": 2}),
+        (
+            seen(campaign(WISH), None),
+            (),
+            TaskSendCause.NO_ANSWER,
+            {"free_slots": 0, "job_ratio": None},
+        ),
         (
             seen(campaign(WISH), None, dropped=frozenset({"beta"})),
             (),
-            SendCause.DROPPED,
+            TaskSendCause.DROPPED,
             {"free_slots": 0, "job_ratio": None},
         ),
-        (seen(campaign(WISH), 1), (), SendCause.FULL, {"free_slots": 1}),
+        (seen(campaign(WISH), 1), (), TaskSendCause.FULL, {"free_slots": 1}),
         (
             seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=1, slots=1)}),
             (),
-            SendCause.TOO_LARGE,
+            TaskSendCause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
         ),
         (
             seen(campaign(WISH), room=LIMITED, arrays=(OURS,)),
             (),
-            SendCause.MAX_ARRAYS,
+            TaskSendCause.MAX_ARRAYS,
             {},
         ),
         (
             seen(campaign(WISH), there=THERE),
             (),
-            SendCause.MAX_JOBS,
+            TaskSendCause.MAX_JOBS,
             {"listed": 3, "waiting": 1, "waiting_there": 1},
         ),
-        (seen(campaign(WISH)), (), SendCause.OTHERS_FIRST, {}),
+        (seen(campaign(WISH)), (), TaskSendCause.OTHERS_FIRST, {}),
         (
             seen(campaign(WISH, CampaignType.TEST), tried={1: frozenset({"beta"})}),
             (),
-            SendCause.TRIED,
+            TaskSendCause.TRIED,
             {"job_ratio": None},
         ),
         (
@@ -139,51 +153,56 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
                 ),
             ),
             (),
-            SendCause.CLOSED,
+            TaskSendCause.CLOSED,
             {"code": CampaignEventCode.BLACKLIST},
         ),
         (
             seen(campaign(WISH), events=(bar(CampaignEventCode.SUBMIT_JOB, HOUR),), at=NOON),
             (),
-            SendCause.CLOSED,
+            TaskSendCause.CLOSED,
             {"code": CampaignEventCode.SUBMIT_JOB, "until": HOUR},
         ),
         (
             seen(campaign(WISH), room=stressed(0.9)),
             (),
-            SendCause.STRESSED,
+            TaskSendCause.STRESSED,
             {"stress": 0.9, "stress_limit": 0.8},
         ),
-        (seen(campaign(WISH), room=stressed(None)), (), SendCause.STRESSED, {"stress_limit": 0.8}),
+        (
+            seen(campaign(WISH), room=stressed(None)),
+            (),
+            TaskSendCause.STRESSED,
+            {"stress_limit": 0.8},
+        ),
         (
             seen(campaign(WISH), there=THREE_WAIT),
             (),
-            SendCause.WAITING_THERE,
+            TaskSendCause.WAITING_THERE,
             {"waiting_there": 3},
         ),
         (
             seen(campaign(ONE), room=EIGHT, there=ONE_WAITS, ratios=(RATIO,)),
             (),
-            SendCause.JOB_RATIO,
+            TaskSendCause.JOB_RATIO,
             {"slots": 1, "max_jobs": 0, "listed": 1, "waiting": 1, "waiting_there": 1}
             | {"job_ratio": 0.25},
         ),
         (
             seen(campaign(WISH), waiting={1: 2}),
-            (TaskSend(campaign=1, cluster="gamma", tasks=2),),
-            SendCause.ELSEWHERE,
+            (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),),
+            TaskSendCause.ELSEWHERE,
             {},
         ),
         (
             seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=4, is_drained=True)}),
             (),
-            SendCause.DRAINED,
+            TaskSendCause.DRAINED,
             {},
         ),
         (
-            seen(campaign(WISH), kept_off={1: (ExcludedTaskCount(tasks=5, never=("beta",)),)}),
+            seen(campaign(WISH), kept_off={1: (TaskCountByExclusions(tasks=5, never=("beta",)),)}),
             (),
-            SendCause.KEPT_OFF,
+            TaskSendCause.KEPT_OFF,
             {},
         ),
     ],
@@ -206,15 +225,15 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
 )
 def test_a_reason_is_one_of_a_closed_set(
     rows: CampaignCycleSituation,
-    sends: tuple[TaskSend, ...],
-    cause: SendCause,
+    sends: tuple[CampaignTaskSend, ...],
+    cause: TaskSendCause,
     numbers: dict[str, object],
 ) -> None:
     """With the numbers that led to it."""
     (told,) = explain_task_sends(rows, CampaignCyclePlan(sends=sends))
 
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
-    expected = SendReason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
+    expected = TaskSendReason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
     assert told == expected
 
 
@@ -224,27 +243,27 @@ def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
 
     (told,) = explain_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
 
-    assert (told.cause, told.code) == (SendCause.CLOSED, CampaignEventCode.SINK)
+    assert (told.cause, told.code) == (TaskSendCause.CLOSED, CampaignEventCode.SINK)
 
 
 @pytest.mark.parametrize(
     ("type_", "affinity", "sharing", "expected"),
     [
-        (CampaignType.TEST, "", FairShareInputs(), (PrecedenceReason.TEST, 0, 0)),
-        (CampaignType.DEFAULT, "bob", FairShareInputs(), (PrecedenceReason.AFFINITY, 0, 0)),
+        (CampaignType.TEST, "", FairShareInputs(), (CampaignPrecedenceReason.TEST, 0, 0)),
+        (CampaignType.DEFAULT, "bob", FairShareInputs(), (CampaignPrecedenceReason.AFFINITY, 0, 0)),
         (
             CampaignType.DEFAULT,
             "bob alice",
             FairShareInputs(by=FairShareUnit.USER, used_s={"alice": 9.0, "bob": 2.0}),
-            (PrecedenceReason.SHARE, 9.0, 2.0),
+            (CampaignPrecedenceReason.SHARE, 9.0, 2.0),
         ),
         (
             CampaignType.DEFAULT,
             "",
             FairShareInputs(priorities="bob=5 alice=1"),
-            (PrecedenceReason.PRIORITY, 1, 5),
+            (CampaignPrecedenceReason.PRIORITY, 1, 5),
         ),
-        (CampaignType.DEFAULT, "", FairShareInputs(), (PrecedenceReason.AGE, 0, 0)),
+        (CampaignType.DEFAULT, "", FairShareInputs(), (CampaignPrecedenceReason.AGE, 0, 0)),
     ],
     ids=["test", "affinity", "share", "priority", "age"],
 )
@@ -252,7 +271,7 @@ def test_who_was_served_before_is_named_and_why(
     type_: CampaignType,
     affinity: str,
     sharing: FairShareInputs,
-    expected: tuple[PrecedenceReason, float, float],
+    expected: tuple[CampaignPrecedenceReason, float, float],
 ) -> None:
     """With the numbers that decided."""
     ours = campaign(ONE)
@@ -261,10 +280,10 @@ def test_who_was_served_before_is_named_and_why(
     rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
 
     (told,) = explain_task_sends(
-        rows, CampaignCyclePlan(sends=(TaskSend(campaign=0, cluster="beta", tasks=4),))
+        rows, CampaignCyclePlan(sends=(CampaignTaskSend(campaign=0, cluster="beta", tasks=4),))
     )
 
-    assert (told.cause, told.before) == (SendCause.OTHERS_FIRST, (0,))
+    assert (told.cause, told.before) == (TaskSendCause.OTHERS_FIRST, (0,))
     assert (told.order, told.own, told.theirs) == expected
 
 

@@ -7,19 +7,27 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns import slot_distribution
-from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    Campaign,
+    CampaignArray,
+    CampaignState,
+)
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
     FairShareInputs,
     ListedTaskCounts,
-    TaskSend,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -27,7 +35,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def campaign(
     number: int,
-    clusters: Mapping[str, AtCluster],
+    clusters: Mapping[str, JdlClusterSettings],
     type_: CampaignType = CampaignType.DEFAULT,
     state: CampaignState = CampaignState.IN_TREATMENT,
 ) -> Campaign:
@@ -44,14 +52,14 @@ def campaign(
     )
 
 
-def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
+def at(slots: int = 1, max_jobs: int = 0) -> JdlClusterSettings:
     """Return how tasks run at a cluster."""
-    return AtCluster(exec_file="run", slots=slots, max_jobs=max_jobs)
+    return JdlClusterSettings(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
-def sends(seen: CampaignCycleSituation) -> tuple[TaskSend, ...]:
+def sends(seen: CampaignCycleSituation) -> tuple[CampaignTaskSend, ...]:
     """Predict, and match."""
-    return slot_distribution.distribute_free_slots(seen, predict_job_ratios(seen))
+    return slot_distribution.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
 
 
 def room(**free: int) -> dict[str, ClusterCapacity]:
@@ -72,8 +80,8 @@ def test_the_first_campaign_is_served_first() -> None:
     )
 
     assert sends(seen) == (
-        TaskSend(campaign=1, cluster="beta", tasks=3),
-        TaskSend(campaign=2, cluster="beta", tasks=3),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=3),
+        CampaignTaskSend(campaign=2, cluster="beta", tasks=3),
     )
 
 
@@ -90,7 +98,7 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
         there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
 
-    assert sends(seen) == (TaskSend(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
@@ -120,7 +128,7 @@ def test_a_campaign_keeps_its_own_limit() -> None:
         there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
 
-    assert sends(seen) == (TaskSend(campaign=1, cluster="beta", tasks=2),)
+    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 @pytest.mark.parametrize("listed", [5, 9])
@@ -134,7 +142,7 @@ def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
 
     assert sends(replace(known, there=(there,))) == ()
     assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
-        TaskSend(campaign=1, cluster="gamma", tasks=2),
+        CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),
     )
 
 
@@ -153,8 +161,8 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
     )
 
     assert sends(seen) == (
-        TaskSend(campaign=2, cluster="beta", tasks=1),
-        TaskSend(campaign=1, cluster="beta", tasks=2),
+        CampaignTaskSend(campaign=2, cluster="beta", tasks=1),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
@@ -170,7 +178,7 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
         room=room(gamma=2) | {"beta": stressed},
     )
 
-    assert sends(seen) == (TaskSend(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
@@ -186,9 +194,9 @@ def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
     )
 
     assert sends(seen) == (
-        TaskSend(campaign=1, cluster="delta", tasks=2),
-        TaskSend(campaign=1, cluster="gamma", tasks=5),
-        TaskSend(campaign=1, cluster="beta", tasks=1),
+        CampaignTaskSend(campaign=1, cluster="delta", tasks=2),
+        CampaignTaskSend(campaign=1, cluster="gamma", tasks=5),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=1),
     )
 
 
@@ -204,9 +212,9 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
     )
 
     assert sends(seen) == (
-        TaskSend(campaign=2, cluster="beta", tasks=4),
-        TaskSend(campaign=1, cluster="gamma", tasks=3),
-        TaskSend(campaign=1, cluster="beta", tasks=2),
+        CampaignTaskSend(campaign=2, cluster="beta", tasks=4),
+        CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
@@ -329,7 +337,7 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
     )
 
     assert decided.finished == (1,)
-    assert describe_cycle_plan(decided) == ["campaign 1 has ended"]
+    assert describe_campaign_cycle_plan(decided) == ["campaign 1 has ended"]
 
 
 @pytest.mark.parametrize(
@@ -366,15 +374,20 @@ def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     )
 
     assert sends(replace(rows, arrays_at_once=3)) == (
-        TaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
     )
     larger = sends(replace(rows, room=limited(tasks=70)))
-    assert larger == (TaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
+    assert larger == (CampaignTaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
 
 
 def array(campaign: int, number: int) -> CampaignArray:
     """Return an array at beta."""
-    known = {"cluster": "beta", "state": ArrayState.RELEASED, "size": 9, "intended_at": NOON}
+    known = {
+        "cluster": "beta",
+        "state": ArraySubmissionState.RELEASED,
+        "size": 9,
+        "intended_at": NOON,
+    }
     return CampaignArray(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
 
@@ -428,10 +441,10 @@ def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> Non
         campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70)
     )
 
-    assert sends(seen) == (TaskSend(campaign=1, cluster="beta", tasks=10),)
+    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
     assert sends(replace(seen, arrays_at_once=5)) == (
-        TaskSend(campaign=1, cluster="beta", tasks=50),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=50),
     )
     assert sends(replace(seen, arrays_at_once=9)) == (
-        TaskSend(campaign=1, cluster="beta", tasks=70),
+        CampaignTaskSend(campaign=1, cluster="beta", tasks=70),
     )

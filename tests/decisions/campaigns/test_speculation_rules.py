@@ -8,28 +8,28 @@ import pytest
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.campaigns.competing_attempts import (
     group_attempts_by_task,
+    mark_ended_attempts_as_copies,
     number_retries_after_copies,
-    settle_competing_attempts,
 )
 from gridbridge.model.campaigns.attempt_numbers import PROLOGUE
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
     FairShareInputs,
     LastPrologueAttempt,
     ListedTaskCounts,
     TaskRetry,
-    TaskSend,
 )
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
@@ -41,14 +41,18 @@ from gridbridge.model.campaigns.speculation import (
 from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 
-S, E, P = TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.PREEMPTED
-LIVES, COPY, LOST = TaskOutcome.PENDING, TaskOutcome.COPY, TaskOutcome.SITE_FAULT
+S, E, P = TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PREEMPTED
+LIVES, COPY, LOST = (
+    TaskAttemptOutcome.PENDING,
+    TaskAttemptOutcome.COPY,
+    TaskAttemptOutcome.SITE_FAULT,
+)
 TASK = 5
 AT = {1: "beta", 2: "gamma", 3: "beta"}  # each attempt is in the array of its number
 
 
 def rival(
-    attempt: int, outcome: TaskOutcome = LIVES, task: int = TASK, place: int = 1
+    attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, place: int = 1
 ) -> CompetingAttempt:
     """Return an attempt of a task that had a copy, the second one."""
     return CompetingAttempt(
@@ -63,14 +67,16 @@ def rival(
     )
 
 
-def ended(attempt: int, outcome: TaskOutcome, task: int = TASK) -> TaskAttempt:
+def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAttempt:
     """Return an attempt that has ended now."""
     return TaskAttempt(
         campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome
     )
 
 
-def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -> CampaignArray:
+def array(
+    number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED, size: int = 1
+) -> CampaignArray:
     """Return an array; all but the first are of copies."""
     return CampaignArray(
         campaign=1,
@@ -95,20 +101,24 @@ def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -
         pytest.param((LIVES, LIVES), {1: E, 2: P}, {1: COPY, 2: P}, id="both fail: the last"),
         pytest.param((COPY, LIVES), {2: E}, {2: E}, id="the one that is left fails"),
         pytest.param((LIVES, COPY), {1: P}, {1: P}, id="or the original is left"),
-        pytest.param((S, LIVES), {2: TaskOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"),
+        pytest.param(
+            (S, LIVES), {2: TaskAttemptOutcome.CANCELLED}, {2: COPY}, id="the loser was ended"
+        ),
         pytest.param((S, LIVES), {2: S}, {2: COPY}, id="the loser succeeds, too late"),
         pytest.param((LIVES, LIVES, LIVES), {1: E, 3: E}, {1: COPY, 3: COPY}, id="one of three"),
         pytest.param((E, COPY, LIVES), {3: S}, {3: S}, id="it ran again after both failed"),
     ],
 )
 def test_which_attempt_decides(
-    rivals: tuple[TaskOutcome, ...], now: dict[int, TaskOutcome], expected: dict[int, TaskOutcome]
+    rivals: tuple[TaskAttemptOutcome, ...],
+    now: dict[int, TaskAttemptOutcome],
+    expected: dict[int, TaskAttemptOutcome],
 ) -> None:
     known = group_attempts_by_task(
         rival(attempt, each) for attempt, each in enumerate(rivals, start=1)
     )
 
-    found = settle_competing_attempts(
+    found = mark_ended_attempts_as_copies(
         [ended(attempt, outcome) for attempt, outcome in now.items()], known
     )
 
@@ -119,7 +129,9 @@ def test_a_task_without_a_copy_is_as_it_ended() -> None:
     """It is in no row."""
     one = ended(1, E, task=9)
 
-    assert settle_competing_attempts([one], group_attempts_by_task([rival(1), rival(2)])) == (one,)
+    assert mark_ended_attempts_as_copies([one], group_attempts_by_task([rival(1), rival(2)])) == (
+        one,
+    )
 
 
 def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
@@ -156,8 +168,9 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.describe_cycle_plan(
-        plan
+    assert (
+        "not wanted any more: 1 of campaign 1 at beta"
+        in campaign_cycle.describe_campaign_cycle_plan(plan)
     )
 
 
@@ -168,25 +181,30 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
 
     again = campaign_cycle.plan_campaign_cycle(look)
     last = campaign_cycle.plan_campaign_cycle(
-        replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),))
+        replace(look, ended=(ended(1, TaskAttemptOutcome.CANCELLED),), over=(array(1),))
     )
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert campaign_cycle.describe_cycle_plan(last) == ["1 copy ended"]
+    assert campaign_cycle.describe_campaign_cycle_plan(last) == ["1 copy ended"]
 
 
 @pytest.mark.parametrize(
     ("state", "others", "lost", "is_resumed"),
     [
-        (ArrayState.INTENDED, (), True, False),
-        (ArrayState.SUBMITTED, (), True, False),
-        (ArrayState.SUBMITTED, (rival(2, task=6, place=2), rival(1, task=6, place=2)), False, True),
+        (ArraySubmissionState.INTENDED, (), True, False),
+        (ArraySubmissionState.SUBMITTED, (), True, False),
+        (
+            ArraySubmissionState.SUBMITTED,
+            (rival(2, task=6, place=2), rival(1, task=6, place=2)),
+            False,
+            True,
+        ),
     ],
 )
 def test_copies_that_nobody_wants_any_more_are_not_released(
-    state: ArrayState, others: tuple[CompetingAttempt, ...], lost: bool, is_resumed: bool
+    state: ArraySubmissionState, others: tuple[CompetingAttempt, ...], lost: bool, is_resumed: bool
 ) -> None:
     """Unless another task of their array is wanted: then its losers are ended after that."""
     copies = array(2, state)
@@ -238,7 +256,7 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     plan = campaign_cycle.plan_campaign_cycle(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
-    assert campaign_cycle.describe_cycle_plan(plan) == [
+    assert campaign_cycle.describe_campaign_cycle_plan(plan) == [
         "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
     ]
 
@@ -285,11 +303,11 @@ def test_what_a_cycle_knows_of_the_end(
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
-    [(None, ()), (TaskOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
+    [(None, ()), (TaskAttemptOutcome.PENDING, ()), (E, ()), (S, (FIRST,))],
     ids=["none began", "it runs", "it failed", "it has run"],
 )
 def test_a_copy_goes_only_where_the_prologue_has_run(
-    outcome: TaskOutcome | None, expected: tuple[SpeculativeAttempts, ...]
+    outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttempts, ...]
 ) -> None:
     """None is begun for a copy."""
     look = seen(tails=(TAIL,))
@@ -313,7 +331,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
 
     plan = campaign_cycle.plan_campaign_cycle(look)
 
-    assert TaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
+    assert CampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
     assert copied(replace(look, waiting={2: 7})) == ()
 

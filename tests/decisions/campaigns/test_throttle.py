@@ -10,41 +10,43 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.campaigns.task_cancellation_rules import (
     REASON_WORDS,
-    describe_cancellations,
-    plan_task_cancellations,
+    describe_nikita_deletions,
+    plan_nikita_deletions,
 )
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
-    CancellationPlan,
+    ArrayTasksInSameState,
     CancellationReason,
-    CancellationSituation,
-    CancellationTimeouts,
-    SameStateTasks,
+    NikitaDeletionPlan,
+    NikitaSituation,
+    NikitaTimeouts,
 )
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
-PATIENCE = CancellationTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
+PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
-def part(age_s: float, places: range = range(1, 6), **other: Any) -> SameStateTasks:
+def part(age_s: float, places: range = range(1, 6), **other: Any) -> ArrayTasksInSameState:
     """Return five tasks of campaign 1 that wait at beta."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
-    return SameStateTasks(
+    return ArrayTasksInSameState(
         **known | {"places": (places,), "since": since, "walltime_s": 3600} | other
     )
 
 
-def running(age_s: float, **other: Any) -> SameStateTasks:
+def running(age_s: float, **other: Any) -> ArrayTasksInSameState:
     """Return tasks that run."""
     return part(age_s, is_waiting=False, **other)
 
 
-def wiping(*parts: SameStateTasks, allowed: Mapping[str, int] | None = None) -> CancellationPlan:
+def wiping(
+    *parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = None
+) -> NikitaDeletionPlan:
     """Decide, where nothing may wait unless it is said."""
     found = allowed or {"beta": 0}
-    return plan_task_cancellations(
-        CancellationSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE)
+    return plan_nikita_deletions(
+        NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE)
     )
 
 
@@ -126,13 +128,13 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     overran = running(10, marked=CancellationReason.OVERRAN, array=2)
     found = wiping(marked, overran)
 
-    assert found == CancellationPlan(
+    assert found == NikitaDeletionPlan(
         repeated=(
             wipe(CancellationReason.OVERFLOW, range(1, 6)),
             wipe(CancellationReason.OVERRAN, range(1, 6), array=2),
         )
     )
-    assert describe_cancellations(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
+    assert describe_nikita_deletions(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
 
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
@@ -140,7 +142,7 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
     marked, others = part(901, marked=CancellationReason.OVERFLOW), part(100, array=2)
     overran = running(9000, marked=CancellationReason.OVERRAN, array=3)
 
-    assert wiping(marked, others, overran, allowed={"beta": 5}) == CancellationPlan(
+    assert wiping(marked, others, overran, allowed={"beta": 5}) == NikitaDeletionPlan(
         repeated=(
             wipe(CancellationReason.OVERFLOW, range(1, 6)),
             wipe(CancellationReason.OVERRAN, range(1, 6), array=3),
@@ -150,7 +152,7 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
 
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     """It has its place now."""
-    assert wiping(running(10, marked=CancellationReason.WAITED)) == CancellationPlan(
+    assert wiping(running(10, marked=CancellationReason.WAITED)) == NikitaDeletionPlan(
         spared=(wipe(CancellationReason.WAITED, range(1, 6)),)
     )
 
@@ -159,14 +161,14 @@ def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
     unwanted = part(10, range(2, 3), is_waiting=False, marked=CancellationReason.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
-    assert wiping(unwanted, other) == CancellationPlan(
+    assert wiping(unwanted, other) == NikitaDeletionPlan(
         cancelled=(wipe(CancellationReason.UNWANTED, range(2, 3)),)
     )
 
 
 def test_each_wipe_is_told() -> None:
     """With how many tasks, whose, where and why."""
-    assert describe_cancellations(wiping(part(61), running(9000, array=2))) == [
+    assert describe_nikita_deletions(wiping(part(61), running(9000, array=2))) == [
         "wiped: 5 of campaign 1 at beta, which run long after their walltime",
         "wiped: 5 of campaign 1 at beta, which wait beyond the flood rate",
     ]
@@ -201,9 +203,9 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
     found = wiping(waiting, runs, marked)
 
     cancelled = [wipe(CancellationReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
-    assert found == CancellationPlan(cancelled=tuple(cancelled))
+    assert found == NikitaDeletionPlan(cancelled=tuple(cancelled))
     assert (
-        describe_cancellations(found)[0]
+        describe_nikita_deletions(found)[0]
         == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
     )
 
@@ -227,11 +229,11 @@ def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
     )
     found = wiping(waits, runs)
 
-    assert found == CancellationPlan(
+    assert found == NikitaDeletionPlan(
         moved=(wipe(CancellationReason.MOVED, range(1, 6)),),
         spared=(wipe(CancellationReason.MOVED, range(1, 6), array=2),),
     )
-    assert describe_cancellations(found) == [
+    assert describe_nikita_deletions(found) == [
         "moved: 5 of campaign 1 at beta, which are to start elsewhere",
         "left alone: 5 of campaign 1 at beta, which run now",
     ]

@@ -10,8 +10,8 @@ from gridbridge.model.elastic.cell import (
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
-    TaskShape,
-    WaitingJobs,
+    TaskResourceRequests,
+    WaitingJobGroup,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
@@ -42,7 +42,7 @@ def instance(
         used=sum(used),
         reserved=0,
         total=slots,
-        state=sge_state_letters.parse_queue_letters(state),
+        state=sge_state_letters.parse_queue_state_letters(state),
         running=used,
         begun=tuple(begun),
         promised=promised,
@@ -69,11 +69,11 @@ def waiting(
     is_campaign: bool = False,
     kind: tuple[str, str] = ("alice", "job"),
     **asks: str,
-) -> WaitingJobs:
+) -> WaitingJobGroup:
     """Return jobs of which the first in the list waits for so many minutes."""
-    return WaitingJobs(
-        shape=TaskShape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
-        state=sge_state_letters.parse_job_letters(state),
+    return WaitingJobGroup(
+        shape=TaskResourceRequests(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
+        state=sge_state_letters.parse_job_state_letters(state),
         jobs=jobs,
         tasks=tasks,
         first_since=ago(minutes),
@@ -108,7 +108,7 @@ def node(
 
 def situation(
     *instances: QueueInstance,
-    wait: Iterable[WaitingJobs] = (),
+    wait: Iterable[WaitingJobGroup] = (),
     nodes: Iterable[ElasticNode] = (),
     changed: float | None = None,
     hosts: Iterable[str] = (),
@@ -131,7 +131,7 @@ def situation(
 def cluster(
     nodes: Mapping[str, ElasticNode],
     running: Mapping[str, Iterable[int]] | None = None,
-    wait: Iterable[WaitingJobs] = (),
+    wait: Iterable[WaitingJobGroup] = (),
     changed: float | None = None,
 ) -> BalanceSituation:
     """Return a master and nodes of four slots each."""

@@ -4,26 +4,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.cell import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
-    WaitingJobs,
+    WaitingJobGroup,
 )
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
-    CellResource,
+    CellResourceDefinition,
     ConsumableKind,
     ParallelEnvironment,
-    ResourceRelation,
-    SlotSpread,
+    ParallelSlotDistribution,
+    ResourceComparison,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"
@@ -32,28 +36,30 @@ LAYOUT = CellConfiguration(
     resources={
         one.name: one
         for one in (
-            CellResource(name="mfree", counted=ConsumableKind.BY_SLOT),
-            CellResource(name="scratch", counted=ConsumableKind.BY_JOB),
-            CellResource(name="licence", counted=ConsumableKind.BY_JOB),
-            CellResource(name="gpu", counted=ConsumableKind.BY_SLOT),
-            CellResource(
+            CellResourceDefinition(name="mfree", counted=ConsumableKind.BY_SLOT),
+            CellResourceDefinition(name="scratch", counted=ConsumableKind.BY_JOB),
+            CellResourceDefinition(name="licence", counted=ConsumableKind.BY_JOB),
+            CellResourceDefinition(name="gpu", counted=ConsumableKind.BY_SLOT),
+            CellResourceDefinition(
                 name="exclusive",
-                relation=ResourceRelation.EXCLUSIVE,
+                relation=ResourceComparison.EXCLUSIVE,
                 counted=ConsumableKind.BY_SLOT,
             ),
-            CellResource(name="arch", relation=ResourceRelation.EQUAL),
-            CellResource(name="h_rt"),
-            CellResource(name="hostname", relation=ResourceRelation.EQUAL),
-            CellResource(name="remote", relation=ResourceRelation.EQUAL),
+            CellResourceDefinition(name="arch", relation=ResourceComparison.EQUAL),
+            CellResourceDefinition(name="h_rt"),
+            CellResourceDefinition(name="hostname", relation=ResourceComparison.EQUAL),
+            CellResourceDefinition(name="remote", relation=ResourceComparison.EQUAL),
         )
     },
     environments={
         one.name: one
         for one in (
-            ParallelEnvironment(name="smp", spread=SlotSpread.ONE_HOST, slots=999),
-            ParallelEnvironment(name="fill", spread=SlotSpread.ANY_HOSTS, slots=999),
-            ParallelEnvironment(name="round", spread=SlotSpread.ANY_HOSTS, slots=24),
-            ParallelEnvironment(name="pairs", spread=SlotSpread.FIXED, per_host=2, slots=999),
+            ParallelEnvironment(name="smp", spread=ParallelSlotDistribution.ONE_HOST, slots=999),
+            ParallelEnvironment(name="fill", spread=ParallelSlotDistribution.ANY_HOSTS, slots=999),
+            ParallelEnvironment(name="round", spread=ParallelSlotDistribution.ANY_HOSTS, slots=24),
+            ParallelEnvironment(
+                name="pairs", spread=ParallelSlotDistribution.FIXED, per_host=2, slots=999
+            ),
         )
     },
     groups={
@@ -78,18 +84,27 @@ LAYOUT = CellConfiguration(
     },
 )
 FAR = instance("t1", queue="far", slots=99)
-HTC = PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@htc", limit=10)
-HPC = PoolSection(
-    slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
+HTC = NodePoolSection(
+    slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@htc", limit=10
+)
+HPC = NodePoolSection(
+    slots=4,
+    resources=DefaultRequestsOfQueue(mfree="8G"),
+    hostgroups="@hpc",
+    limit=100,
+    span=5,
+    spans=3,
 )
 F4 = {"htc": HTC, "hpc": HPC}
-PLAIN = {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G", arch="lx-amd64"))}
+PLAIN = {
+    "plain": NodePoolSection(slots=4, resources=DefaultRequestsOfQueue(mfree="8G", arch="lx-amd64"))
+}
 RULES = BalanceSection(max_nodes=200)
 
 
 def cell(
     *instances: QueueInstance,
-    wait: Iterable[WaitingJobs] = (),
+    wait: Iterable[WaitingJobGroup] = (),
     nodes: Iterable[ElasticNode] = (),
     left: Mapping[str, str] | None = None,
     licences: Mapping[str, str] | None = None,
@@ -116,13 +131,15 @@ def full(*names: str) -> tuple[QueueInstance, ...]:
 
 def plan(
     seen: BalanceSituation,
-    pools: Mapping[str, PoolSection] | None = None,
+    pools: Mapping[str, NodePoolSection] | None = None,
     most: int = 200,
     **demand: Any,
 ) -> BalancePlan:
     """Return what a round does; by default with nodes of four slots and 8 GB."""
     rules = replace(RULES, max_nodes=most)
-    return decide_by_demand(seen, rules, DemandSection(**demand), PLAIN if pools is None else pools)
+    return plan_balance_by_demand(
+        seen, rules, DemandPolicySection(**demand), PLAIN if pools is None else pools
+    )
 
 
 def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:

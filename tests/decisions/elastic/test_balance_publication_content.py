@@ -6,20 +6,20 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
+    count_balancer_round_figures,
     count_node_changes_by_pool,
-    count_round_statistics,
-    publish_failed_round,
-    publish_observed_round,
+    figures_after_observed_round,
+    figures_after_unobserved_round,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
     PublishedBalance,
     PublishedNodeCount,
@@ -41,13 +41,13 @@ def shown(
 ) -> PublishedBalance:
     """Return what is shown after a round."""
     looked = seen or situation(instance("n1", (1,)))
-    plan = BalancePlan(verdict=BalanceVerdict.WAITS, figures=FIGURES, refused=refused)
-    return publish_observed_round(
+    plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, refused=refused)
+    return figures_after_observed_round(
         before,
         "alpha",
         looked,
         plan,
-        count_round_statistics(looked, RecentlyEndedTasks(), "all.q"),
+        count_balancer_round_figures(looked, RecentlyEndedTasks(), "all.q"),
         done,
     )
 
@@ -55,7 +55,7 @@ def shown(
 def test_counters_go_on_from_the_round_before() -> None:
     first = shown(None, BalancerRoundOutcome(added={"usual": 2}, failed={"cheap": 1}))
     second = shown(first, BalancerRoundOutcome(added={"usual": 1}, removed={"usual": 1}))
-    blind_one = publish_failed_round(second, "alpha", LATER, "no answer")
+    blind_one = figures_after_unobserved_round(second, "alpha", LATER, "no answer")
     last = shown(blind_one, BalancerRoundOutcome(removed={"usual": 1}, failed={"cheap": 1}))
 
     assert [one.rounds for one in (first, second, blind_one, last)] == [1, 2, 3, 4]
@@ -80,7 +80,9 @@ def test_counters_begin_anew_for_another_cluster() -> None:
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     """Nothing known is never shown as an idle cell."""
     first = shown(None, BalancerRoundOutcome(sentence="1 job waits: add 1", added={"usual": 1}))
-    second = publish_failed_round(first, "alpha", LATER, "alpha: qstat: no answer in time")
+    second = figures_after_unobserved_round(
+        first, "alpha", LATER, "alpha: qstat: no answer in time"
+    )
 
     assert (second.at, second.seen_at) == (LATER, NOON)
     assert (second.trouble, second.rounds, second.blind_rounds) == (
@@ -93,7 +95,7 @@ def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
 
 
 def test_the_very_first_round_may_see_nothing() -> None:
-    first = publish_failed_round(None, "alpha", NOON, "no answer")
+    first = figures_after_unobserved_round(None, "alpha", NOON, "no answer")
 
     assert (first.seen_at, first.statistics, first.blind_rounds) == (None, None, 1)
 
@@ -125,9 +127,11 @@ def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
     assert (found.min_nodes, found.max_nodes) == (FIGURES.least, FIGURES.most)
 
 
-def owned(state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> OwnedNode:
+def owned(
+    state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
+) -> BalancerOwnedNode:
     """Return a node of a pool."""
-    return OwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
+    return BalancerOwnedNode(name="n3", pool="usual", state=state, since=NOON, cause=cause)
 
 
 JOINING, READY = owned(ElasticNodeState.JOINING), owned(ElasticNodeState.READY)
@@ -159,7 +163,7 @@ DEAD = owned(ElasticNodeState.REMOVING, NodeStateCause.NEVER_BOOTED)
     ],
 )
 def test_a_node_comes_goes_and_fails_once(
-    before: OwnedNode | None, node: OwnedNode, expected: tuple[int, int, int]
+    before: BalancerOwnedNode | None, node: BalancerOwnedNode, expected: tuple[int, int, int]
 ) -> None:
     done = count_node_changes_by_pool([(before, node)], BalancerRoundOutcome())
 

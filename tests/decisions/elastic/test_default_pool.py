@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.decisions.elastic.pool_availability import choose_pool_for_new_nodes
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from tests.decisions.elastic.cells import NOON
 
 FIGURES = BalanceFigures(
@@ -21,12 +21,12 @@ FIGURES = BalanceFigures(
     unchanged_s=None,
 )
 POOLS = {
-    "dear": PoolSection(slots=2, price=4.0),
-    "cheap": PoolSection(slots=2, price=1.0, limit=2),
-    "first": PoolSection(slots=2, price=9.0, priority=1, quota=2),
+    "dear": NodePoolSection(slots=2, price=4.0),
+    "cheap": NodePoolSection(slots=2, price=1.0, limit=2),
+    "first": NodePoolSection(slots=2, price=9.0, priority=1, quota=2),
 }
-OWN = OwnedNode(name="alpha-n7", pool="first", state=ElasticNodeState.READY, since=NOON)
-FAILED = OwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState.FAILED, since=NOON)
+OWN = BalancerOwnedNode(name="alpha-n7", pool="first", state=ElasticNodeState.READY, since=NOON)
+FAILED = BalancerOwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState.FAILED, since=NOON)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ FAILED = OwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState.FAILED,
     ],
 )
 def test_where_nodes_come_from(
-    usable: set[str], kept: tuple[OwnedNode, ...], pool: str, expected: tuple[str, int]
+    usable: set[str], kept: tuple[BalancerOwnedNode, ...], pool: str, expected: tuple[str, int]
 ) -> None:
-    plan = BalancePlan(verdict=BalanceVerdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
+    plan = BalancePlan(verdict=BalancePlanReason.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
     told = choose_pool_for_new_nodes(plan, POOLS, usable, kept, NOON)
 
     assert expected == (told.pool, told.add)

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import master_machine_end
-from gridbridge.decisions.elastic.round_acts import host_states_from_cell
+from gridbridge.decisions.elastic.round_acts import busy_and_silent_cell_hosts
 from gridbridge.elastic.balancer.round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
+from gridbridge.model.elastic.cell import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     ElasticNodeState,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
 OWN = ProviderMachine(
@@ -26,17 +26,17 @@ OWN = ProviderMachine(
     created=ago(50),
 )
 RULES = BalanceSection(kill_master=True, max_nodes=4, min_nodes=0)
-NODE = OwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=NOON)
+NODE = BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=NOON)
 
 
 def ended(
     *machines: ProviderMachine,
     rules: BalanceSection = RULES,
-    wait: tuple[WaitingJobs, ...] = (),
+    wait: tuple[WaitingJobGroup, ...] = (),
     there: tuple[QueueInstance, ...] = (instance(MASTER),),
     best_effort: frozenset[str] = frozenset(),
     hosts: tuple[str, ...] = (),
-    kept: tuple[OwnedNode, ...] = (),
+    kept: tuple[BalancerOwnedNode, ...] = (),
 ) -> bool:
     """Say whether the master is to be ended."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
@@ -45,9 +45,9 @@ def ended(
         cluster="alpha",
         kept=kept,
         machines={"usual": machines},
-        hosts=host_states_from_cell(seen),
+        hosts=busy_and_silent_cell_hosts(seen),
     )
-    return master_machine_end.choose_master_machine_to_end(
+    return master_machine_end.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules
     ) == (
         "usual",

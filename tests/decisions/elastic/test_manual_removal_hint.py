@@ -9,14 +9,14 @@ from gridbridge.decisions.elastic.node_alerts import (
     explain_how_to_wake_host,
     manual_machine_removal_command,
 )
-from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, NodeStateCause
 
-COMMAND = ProviderSection(program="/opt/site/rent node")
-EC2 = ProviderSection(kind=ProviderKind.EC2, region="eu-west-1")
-OTHER = ProviderSection(kind=ProviderKind.EC2, region="here", endpoint="https://cloud:1/")
-LIBCLOUD = ProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack")
+COMMAND = MachineProviderSection(program="/opt/site/rent node")
+EC2 = MachineProviderSection(kind=ProviderKind.EC2, region="eu-west-1")
+OTHER = MachineProviderSection(kind=ProviderKind.EC2, region="here", endpoint="https://cloud:1/")
+LIBCLOUD = MachineProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack")
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,15 @@ LIBCLOUD = ProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack")
     ],
 )
 def test_what_ends_a_machine_by_hand(
-    machine: str, section: ProviderSection | None, expected: str
+    machine: str, section: MachineProviderSection | None, expected: str
 ) -> None:
     assert expected == manual_machine_removal_command(machine, "cloud", section)
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OFF = OwnedNode(name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON)
+OFF = BalancerOwnedNode(
+    name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON
+)
 TAG = "`gridbridge balance tag n3 SUFFIX`"
 FREE = "`gridbridge balance keep --free n3`"
 NEVER = "it is off, and no round wakes it"

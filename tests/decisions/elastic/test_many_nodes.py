@@ -8,16 +8,21 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.decisions.elastic.host_power_steps import standby_steps_of_plan
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts, wakeable_standby_nodes
-from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster as by_starcluster
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, BalanceVerdict
+from gridbridge.decisions.elastic.squeeze_policy import (
+    plan_hosts_to_sleep_or_wake,
+    wakeable_standby_nodes,
+)
+from gridbridge.decisions.elastic.starcluster_policy import (
+    plan_balance_by_starcluster as by_starcluster,
+)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    PoolSection,
+    DemandPolicySection,
+    NodePoolSection,
     SqueezeSection,
 )
 from gridbridge.model.elastic.elastic_nodes import (
@@ -28,17 +33,17 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
-    CellHostState,
-    NodeAct,
-    OwnedNode,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
 )
 from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, StandbyPlanCause
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
 MANY, MOST_S = 3000, 1.5  # of CPU: where each node looks at all others it is a minute
-RULES, POOLS = BalanceSection(max_nodes=9999), {"usual": PoolSection(slots=4)}
+RULES, POOLS = BalanceSection(max_nodes=9999), {"usual": NodePoolSection(slots=4)}
 NAMES = tuple(f"n{number}" for number in range(MANY))
 RACK, ON, OFF = "rack", NAMES[::2], NAMES[1::2]
 
@@ -52,7 +57,7 @@ def world() -> BalancerNodesSnapshot:
         now=NOON,
         cluster="alpha",
         kept=tuple(
-            OwnedNode(
+            BalancerOwnedNode(
                 name=one,
                 pool="usual",
                 state=states[0],
@@ -69,7 +74,7 @@ def world() -> BalancerNodesSnapshot:
                 for one in NAMES
             )
         },
-        hosts={one: CellHostState(is_busy=False, is_silent=False) for one in NAMES},
+        hosts={one: BusyOrSilentHostState(is_busy=False, is_silent=False) for one in NAMES},
         pools=frozenset(POOLS),
     )
 
@@ -85,19 +90,21 @@ def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
 def test_each_node_is_decided_about_by_itself(
     world: BalancerNodesSnapshot, seen: BalanceSituation
 ) -> None:
-    plan = decide_by_demand(seen, RULES, DemandSection(), POOLS)
+    plan = plan_balance_by_demand(seen, RULES, DemandPolicySection(), POOLS)
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
         "shown": lambda: len(round_acts.nodes_as_policies_see(world.kept, world)),
         "dues": lambda: sum(
-            one.act is NodeAct.REMOVE
+            one.act is BalancerNodeAct.REMOVE
             for one in round_acts.plan_due_node_acts(world, plan, RULES, patience)
         ),
         "rest": lambda: len(
-            plan_standby_hosts(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off
+            plan_hosts_to_sleep_or_wake(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off
         ),
-        "unlisted": lambda: MANY - len(node_inventory_check.track_unlisted_nodes(world, {})),
+        "unlisted": lambda: (
+            MANY - len(node_inventory_check.nodes_missing_from_list_since(world, {}))
+        ),
     }
 
     for name, work in done.items():
@@ -120,7 +127,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         ElasticNodeState.READY: ProviderMachineState.RUNNING,
     }
     kept = tuple(
-        OwnedNode(name=name, pool=RACK, state=state, since=ago(9), machine=name)
+        BalancerOwnedNode(name=name, pool=RACK, state=state, since=ago(9), machine=name)
         for name, state in states.items()
     )
     world = BalancerNodesSnapshot(
@@ -133,7 +140,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
                 for name, state in states.items()
             )
         },
-        hosts={one: CellHostState(is_busy=False, is_silent=one in tags) for one in NAMES},
+        hosts={one: BusyOrSilentHostState(is_busy=False, is_silent=one in tags) for one in NAMES},
         switched=frozenset((RACK,)),
         tags=tags,
     )
@@ -142,7 +149,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         StandbyHostFacts(tags=tags),
     )
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
-    nothing = BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)
+    nothing = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
     begun = time.process_time()
     due = round_acts.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
     told = standby_steps_of_plan(found, facts)
@@ -150,5 +157,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     taken = node_inventory_check.newly_adopted_site_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
-    assert {NodeAct.REST: len(ON), NodeAct.WAKE: len(OFF)} == Counter(one.act for one in due)
+    assert {BalancerNodeAct.REST: len(ON), BalancerNodeAct.WAKE: len(OFF)} == Counter(
+        one.act for one in due
+    )
     assert (3 * MANY, len(OFF), MANY) == (len(told), len(asleep), len(taken))

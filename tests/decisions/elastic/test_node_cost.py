@@ -5,19 +5,21 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.elastic.demand.node_prices import node_cost_since_round
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from tests.decisions.elastic.cells import NOON, ago
 
 HOUR_S = 3600.0
-POOLS = {"usual": PoolSection(price=2.0, prices="22-6=1")}
+POOLS = {"usual": NodePoolSection(price=2.0, prices="22-6=1")}
 
 
-def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> OwnedNode:
+def owned(up_minutes: float, pool: str = "usual", machine: str = "m-1") -> BalancerOwnedNode:
     """Return a node that was made so many minutes ago."""
     up, state = ago(up_minutes), ElasticNodeState.READY
-    return OwnedNode(name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine)
+    return BalancerOwnedNode(
+        name="n1", pool=pool, state=state, since=up, up_since=up, machine=machine
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,23 +21,23 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
     BalancerNodesSnapshot,
-    CellHostState,
-    NodeAct,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
     NodeStateCause,
-    OwnedNode,
 )
 from tests.decisions.elastic.cells import NOON
 
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=900)
 POOL = "usual"
 IDLE, BUSY = (
-    CellHostState(is_busy=False, is_silent=False),
-    CellHostState(is_busy=True, is_silent=False),
+    BusyOrSilentHostState(is_busy=False, is_silent=False),
+    BusyOrSilentHostState(is_busy=True, is_silent=False),
 )
 SILENT, STUCK = (
-    CellHostState(is_busy=False, is_silent=True),
-    CellHostState(is_busy=True, is_silent=True),
+    BusyOrSilentHostState(is_busy=False, is_silent=True),
+    BusyOrSilentHostState(is_busy=True, is_silent=True),
 )
 
 
@@ -48,17 +48,17 @@ def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> Pro
     return ProviderMachine(state=ProviderMachineState(state), tags=tags, **told)
 
 
-def node(state: ElasticNodeState, seconds: float = 60, **more: object) -> OwnedNode:
+def node(state: ElasticNodeState, seconds: float = 60, **more: object) -> BalancerOwnedNode:
     """Return a node that is in its state for so long."""
     since = NOON - timedelta(seconds=seconds)
     told = {"machine": "m-1", **more}
-    return OwnedNode(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
+    return BalancerOwnedNode(name="alpha-n7", pool=POOL, state=state, since=since, **told)  # type: ignore[arg-type]  # a test's
 
 
 def world(
-    kept: OwnedNode | None,
+    kept: BalancerOwnedNode | None,
     machines: tuple[ProviderMachine, ...],
-    host: CellHostState | None = None,
+    host: BusyOrSilentHostState | None = None,
     *,
     unlisted_s: float = 120,
     silent_s: float = 3600,
@@ -223,9 +223,9 @@ ROWS = [
 
 @pytest.mark.parametrize(("kept", "machines", "host", "expected"), ROWS)
 def test_what_is_due(
-    kept: OwnedNode | None,
+    kept: BalancerOwnedNode | None,
     machines: tuple[ProviderMachine, ...],
-    host: CellHostState | None,
+    host: BusyOrSilentHostState | None,
     expected: str,
 ) -> None:
     told = [
@@ -240,12 +240,12 @@ def test_what_is_due(
     [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=NodeStateCause.VANISHED)],
     ids=["rested", "was taken for gone"],
 )
-def test_a_node_that_comes_back_joins_at_its_address_of_now(before: OwnedNode) -> None:
+def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwnedNode) -> None:
     """At its old one another machine may answer, whose key is a wrong one."""
     before = replace(before, address="10.0.0.6")
     (told,) = node_lifecycle.due_node_acts(world(before, (RUNNING,)), PATIENCE)
 
-    assert (NodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
+    assert (BalancerNodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ OTHER = replace(RUNNING, id="m-2", address="10.0.0.8")
 @pytest.mark.parametrize("state", [one for one in S if one is not S.GONE])
 @pytest.mark.parametrize("host", [BUSY, STUCK])
 def test_a_machine_takes_the_place_of_one_that_no_list_has(
-    state: ElasticNodeState, host: CellHostState
+    state: ElasticNodeState, host: BusyOrSilentHostState
 ) -> None:
     """As after a restored state file: its tasks are not those of a machine that is gone."""
     kept = node(
@@ -312,7 +312,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
 def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(
-    host: CellHostState,
+    host: BusyOrSilentHostState,
 ) -> None:
     """Whichever of both the host is: too few lists lack the first, or none has come."""
     briefly = world(node(S.READY), (OTHER,), host, unlisted_s=60)
@@ -369,7 +369,7 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(
     ids=["just now", "not for long", "its task is over just now", "for long", "unknown", "heard"],
 )
 def test_an_idle_node_goes_when_it_has_been_silent_for_long(
-    host: CellHostState | None, idle_s: float, silent_s: float, expected: str
+    host: BusyOrSilentHostState | None, idle_s: float, silent_s: float, expected: str
 ) -> None:
     """However long it was idle before, as after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
@@ -382,9 +382,9 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
 def test_it_is_known_since_when_a_node_is_silent() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
-    assert known.silent == node_inventory_check.track_silent_hosts(known, known.silent)
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.track_silent_hosts(known, {})
-    assert {} == node_inventory_check.track_silent_hosts(
+    assert known.silent == node_inventory_check.hosts_silent_since(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.hosts_silent_since(known, {})
+    assert {} == node_inventory_check.hosts_silent_since(
         world(node(S.READY), (RUNNING,), BUSY), known.silent
     )
 
@@ -397,20 +397,22 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 
     assert (
         before
-        == node_inventory_check.track_unlisted_nodes(known, before)
-        == node_inventory_check.track_unlisted_nodes(silent, before)
+        == node_inventory_check.nodes_missing_from_list_since(known, before)
+        == node_inventory_check.nodes_missing_from_list_since(silent, before)
     )
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.track_unlisted_nodes(known, {})
-    assert before == node_inventory_check.track_unlisted_nodes(
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.nodes_missing_from_list_since(known, {})
+    assert before == node_inventory_check.nodes_missing_from_list_since(
         world(node(S.READY), (STOPPED,)), before
     )
-    assert {} == node_inventory_check.track_unlisted_nodes(world(node(S.READY), (RUNNING,)), before)
+    assert {} == node_inventory_check.nodes_missing_from_list_since(
+        world(node(S.READY), (RUNNING,)), before
+    )
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
 @pytest.mark.parametrize("address", ["10.0.0.8", ""])
 def test_a_machine_named_as_a_host_of_the_site_is_left_alone(
-    host: CellHostState, address: str
+    host: BusyOrSilentHostState, address: str
 ) -> None:
     """Whatever its tags say; nobody knows it, and the name leads elsewhere."""
     known = world(None, (machine(address=address),), host)
@@ -456,7 +458,7 @@ def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(
 
 
 states = st.sampled_from([one for one in ElasticNodeState if one is not ElasticNodeState.GONE])
-hosts = st.none() | st.builds(CellHostState, is_busy=st.booleans(), is_silent=st.booleans())
+hosts = st.none() | st.builds(BusyOrSilentHostState, is_busy=st.booleans(), is_silent=st.booleans())
 owners = st.sampled_from(["alpha", "beta", ""])
 lists = st.lists(
     st.builds(
@@ -476,7 +478,7 @@ def test_no_machine_of_another_owner_is_ever_given_back(
     known: str,
     seconds: float,
     machines: list[ProviderMachine],
-    host: CellHostState | None,
+    host: BusyOrSilentHostState | None,
 ) -> None:
     kept = node(state, seconds, machine=known)
     others = {one.id for one in machines if not one.belongs_to("alpha")}
@@ -484,7 +486,7 @@ def test_no_machine_of_another_owner_is_ever_given_back(
     ended = {
         one.node.machine
         for one in node_lifecycle.due_node_acts(world(kept, tuple(machines), host), PATIENCE)
-        if one.act in (NodeAct.DESTROY, NodeAct.EVICT, NodeAct.REMOVE)
+        if one.act in (BalancerNodeAct.DESTROY, BalancerNodeAct.EVICT, BalancerNodeAct.REMOVE)
     }
 
     assert set() == ended & others

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from tests.measured import FIGURES
 
@@ -17,45 +17,45 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 @pytest.mark.parametrize(
     ("verdict", "figures", "expected"),
     [
-        (BalanceVerdict.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
+        (BalancePlanReason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
         (
-            BalanceVerdict.MORE_WANTED,
+            BalancePlanReason.MORE_WANTED,
             NONE,
             "no task waits, 1 free slot, 1 of 1 node: nothing is done",
         ),
         (
-            BalanceVerdict.ABOVE_MAXIMUM,
+            BalancePlanReason.ABOVE_MAXIMUM,
             ONE,
             f"{WAITS}, 1 node where at most 1 may be: nothing is done",
         ),
-        (BalanceVerdict.FULL, ONE, "1 of at most 1 node: nothing is done"),
-        (BalanceVerdict.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
-        (BalanceVerdict.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
+        (BalancePlanReason.FULL, ONE, "1 of at most 1 node: nothing is done"),
+        (BalancePlanReason.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
+        (BalancePlanReason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
         (
-            BalanceVerdict.NO_CAPACITY,
+            BalancePlanReason.NO_CAPACITY,
             ONE,
             f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done",
         ),
         (
-            BalanceVerdict.MONTH_SPENT,
+            BalancePlanReason.MONTH_SPENT,
             ONE,
             "1 task waits, and what is left of the month's budget does not pay for 1 node:"
             " nothing is done",
         ),
         (
-            BalanceVerdict.TOO_DEAR,
+            BalancePlanReason.TOO_DEAR,
             ONE,
             "1 task waits, and 1 node costs more at this hour than may be spent: nothing is done",
         ),
         (
-            BalanceVerdict.TOO_DEAR,
+            BalancePlanReason.TOO_DEAR,
             replace(NONE, nodes=2),
             "no task waits, and 2 nodes cost more at this hour than may be spent: nothing is done",
         ),
     ],
 )
 def test_one_is_told_as_one(
-    verdict: BalanceVerdict, figures: BalanceFigures, expected: str
+    verdict: BalancePlanReason, figures: BalanceFigures, expected: str
 ) -> None:
     assert (
         describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection())

@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic import node_inventory_check, round_acts
 from gridbridge.decisions.elastic.node_alerts import find_silent_hosts_without_machine
 from gridbridge.decisions.elastic.pool_availability import update_pool_failure_records
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
-from gridbridge.model.elastic.owned_nodes import CellHostState, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import BusyOrSilentHostState, PoolFailureRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
 
@@ -71,10 +71,12 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
-    hosts = {name: CellHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
+    hosts = {
+        name: BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")
+    }
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
-    assert known.silent == node_inventory_check.track_silent_hosts(known, known.silent)
+    assert known.silent == node_inventory_check.hosts_silent_since(known, known.silent)
     return find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 

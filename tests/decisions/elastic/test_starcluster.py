@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
-from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
+from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
+    BalancePlanReason,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import CellHost
@@ -28,12 +28,12 @@ ONE = {"n1": node("n1")}
 
 def add(seen: BalanceSituation, **rules: Any) -> int:
     """Return how many nodes a round adds."""
-    return decide_by_starcluster(seen, replace(RULES, **rules)).add
+    return plan_balance_by_starcluster(seen, replace(RULES, **rules)).add
 
 
 def removed(seen: BalanceSituation, **rules: Any) -> tuple[str, ...]:
     """Return which nodes a round removes."""
-    return decide_by_starcluster(seen, replace(RULES, **rules)).remove
+    return plan_balance_by_starcluster(seen, replace(RULES, **rules)).remove
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_time_in_hold_is_no_wait() -> None:
     """It is one in StarCluster's own numbers."""
     seen = replace(cluster(ONE, FULL, [waiting(60, tasks=4)]), eligible_since={7: ago(1)})
 
-    assert (add(seen), decide_by_starcluster(seen, RULES, is_faithful=True).add) == (0, 1)
+    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (0, 1)
     assert add(replace(seen, eligible_since={7: ago(16)})) == 1
 
 
@@ -59,8 +59,8 @@ def test_the_time_in_hold_is_no_wait() -> None:
 def test_no_node_is_added_for_what_fits_in_the_free_slots(is_faithful: bool) -> None:
     fits, exceeds = (cluster(ONE, {MASTER: (4,)}, [waiting(60, tasks=n)]) for n in (4, 5))
 
-    assert decide_by_starcluster(fits, RULES, is_faithful=is_faithful).add == 0
-    assert decide_by_starcluster(exceeds, RULES, is_faithful=is_faithful).add == 1
+    assert plan_balance_by_starcluster(fits, RULES, is_faithful=is_faithful).add == 0
+    assert plan_balance_by_starcluster(exceeds, RULES, is_faithful=is_faithful).add == 1
 
 
 def test_the_tasks_of_an_array_are_counted_with_the_slots_of_each() -> None:
@@ -73,7 +73,7 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
     """Best-effort tasks, which ask for no queue, and the tasks of campaigns."""
     makes_way = waiting(60, tasks=40, jobs=(1,), gb_besteffort="TRUE")
     of_campaign = waiting(60, tasks=40, jobs=(2,), is_campaign=True)
-    found = decide_by_starcluster(cluster(ONE, FULL, [makes_way, of_campaign]), RULES)
+    found = plan_balance_by_starcluster(cluster(ONE, FULL, [makes_way, of_campaign]), RULES)
 
     assert (found.add, found.figures.wanted) == (0, 0)
     assert [(one.job, one.cause) for one in found.refused if one.job] == [
@@ -112,7 +112,10 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
 def test_its_own_numbers_are_as_wrong_as_its_code(
     seen: BalanceSituation, right: int, its_own: int
 ) -> None:
-    assert (right, its_own) == (add(seen), decide_by_starcluster(seen, RULES, is_faithful=True).add)
+    assert (right, its_own) == (
+        add(seen),
+        plan_balance_by_starcluster(seen, RULES, is_faithful=True).add,
+    )
 
 
 def test_a_part_of_a_node_is_a_whole_one() -> None:
@@ -121,7 +124,7 @@ def test_a_part_of_a_node_is_a_whole_one() -> None:
 
     assert (
         add(seen, add_nodes_per_iteration=9),
-        decide_by_starcluster(
+        plan_balance_by_starcluster(
             seen, replace(RULES, add_nodes_per_iteration=9), is_faithful=True
         ).add,
     ) == (3, 2)
@@ -131,7 +134,7 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
     """A list is in the order of priorities."""
     seen = cluster(ONE, FULL, [waiting(1, oldest=20, jobs=(9, 7), tasks=2)])
 
-    assert (add(seen), decide_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
+    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,9 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
     ],
 )
 def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: BalanceRefusalCause) -> None:
-    plan = decide_by_starcluster(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
+    plan = plan_balance_by_starcluster(
+        cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES
+    )
 
     assert plan.add == 0
     assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
@@ -160,7 +165,7 @@ def test_what_asks_for_another_queue_adds_no_node() -> None:
     ("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)]
 )
 def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expected: int) -> None:
-    plan = decide_by_starcluster(cluster(ONE, FULL, [waiting(60, qname=asked)]), RULES)
+    plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, qname=asked)]), RULES)
 
     assert plan.add == expected
     refused = [one.cause for one in plan.refused if one.job]
@@ -175,7 +180,7 @@ def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
         instance(MASTER, (4,)), dead, wait=[waiting(60)], nodes=ONE.values(), hosts=("n1",)
     )
 
-    assert (add(seen), decide_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
+    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
 
 
 def test_more_than_three_silent_hosts_stop_it() -> None:
@@ -187,12 +192,17 @@ def test_more_than_three_silent_hosts_stop_it() -> None:
     idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
 
     assert add(few) == 1
-    assert (decide_by_starcluster(many, RULES).verdict, add(many)) == (BalanceVerdict.UNREADY, 0)
-    assert (decide_by_starcluster(idle, RULES).verdict, removed(idle)) == (
-        BalanceVerdict.UNREADY,
+    assert (plan_balance_by_starcluster(many, RULES).verdict, add(many)) == (
+        BalancePlanReason.UNREADY,
+        0,
+    )
+    assert (plan_balance_by_starcluster(idle, RULES).verdict, removed(idle)) == (
+        BalancePlanReason.UNREADY,
         (),
     )
-    assert decide_by_starcluster(many, RULES, is_faithful=True).verdict is BalanceVerdict.FITS
+    assert (
+        plan_balance_by_starcluster(many, RULES, is_faithful=True).verdict is BalancePlanReason.FITS
+    )
 
 
 def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
@@ -212,10 +222,10 @@ def test_hosts_may_have_several_slot_counts() -> None:
         *(instance("n2", (8,), slots=8), instance("n3", (4,), slots=4)),
         wait=[waiting(60, tasks=17)],
     )
-    faithful = decide_by_starcluster(seen, RULES, is_faithful=True)
+    faithful = plan_balance_by_starcluster(seen, RULES, is_faithful=True)
 
     assert add(seen, add_nodes_per_iteration=9) == 3
-    assert (faithful.verdict, faithful.add) == (BalanceVerdict.SEVERAL_SLOT_COUNTS, 0)
+    assert (faithful.verdict, faithful.add) == (BalancePlanReason.SEVERAL_SLOT_COUNTS, 0)
 
 
 def test_nodes_on_their_way_count_towards_the_maximum() -> None:
@@ -225,8 +235,8 @@ def test_nodes_on_their_way_count_towards_the_maximum() -> None:
     five = replace(RULES, max_nodes=5, add_nodes_per_iteration=9)
 
     assert (
-        decide_by_starcluster(seen, five).add,
-        decide_by_starcluster(seen, five, is_faithful=True).add,
+        plan_balance_by_starcluster(seen, five).add,
+        plan_balance_by_starcluster(seen, five, is_faithful=True).add,
     ) == (1, 3)
 
 
@@ -287,7 +297,7 @@ def test_nothing_is_removed_while_a_job_waits() -> None:
 
 def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     nodes = {name: node(name) for name in ("n1", "n2", "n3")}
-    plan = decide_by_starcluster(cluster(nodes, {"n2": (1,)}), RULES)
+    plan = plan_balance_by_starcluster(cluster(nodes, {"n2": (1,)}), RULES)
 
     assert plan.remove == ("n1", "n3")
     assert [(one.host, one.cause) for one in plan.refused] == [("n2", BalanceRefusalCause.BUSY)]
@@ -295,7 +305,7 @@ def test_each_idle_node_is_removed_though_others_are_busy() -> None:
 
 def test_never_fewer_than_the_minimum_are_left() -> None:
     nodes = {name: node(name) for name in ("n1", "n2", "n3")}
-    plan = decide_by_starcluster(cluster(nodes), replace(RULES, min_nodes=3))
+    plan = plan_balance_by_starcluster(cluster(nodes), replace(RULES, min_nodes=3))
 
     assert plan.remove == ("n1",)
     assert {one.host: one.cause for one in plan.refused} == {
@@ -307,21 +317,21 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
 def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
     nodes = {"n1": node("n1"), "n2": node("n2", state="draining"), "n3": node("n3")}
     rules = replace(RULES, min_nodes=3)
-    plan = decide_by_starcluster(cluster(nodes), rules)
+    plan = plan_balance_by_starcluster(cluster(nodes), rules)
 
-    assert (plan.remove, plan.verdict) == ((), BalanceVerdict.AT_MINIMUM)
+    assert (plan.remove, plan.verdict) == ((), BalancePlanReason.AT_MINIMUM)
     assert describe_balance_plan(plan, rules) == (
         "no job waits, 3 of at least 3 nodes, 1 more goes already: nothing is done"
     )
     assert removed(cluster(nodes), min_nodes=2) == ("n1",)
-    assert decide_by_starcluster(cluster(nodes), rules, is_faithful=True).remove == ()
+    assert plan_balance_by_starcluster(cluster(nodes), rules, is_faithful=True).remove == ()
 
 
 def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
     seen = cluster({"n1": node("n1"), "n2": node("n2")})
     own = replace(seen, nodes=(node(MASTER), node("n1")))
 
-    assert decide_by_starcluster(own, RULES).remove == ("n1",)
+    assert plan_balance_by_starcluster(own, RULES).remove == ("n1",)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +350,7 @@ def test_a_node_of_which_too_little_is_known_stays(
 ) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellHost(name="bare")))
-    plan = decide_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
+    plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
 
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
 
@@ -350,10 +360,10 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in decide_by_starcluster(seen, RULES).refused] == [
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
         BalanceRefusalCause.BUSY
     ]
-    assert decide_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
+    assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
@@ -363,15 +373,15 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     layout = CellConfiguration(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
     bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
 
-    assert decide_by_starcluster(bare, RULES).remove == ("bare",)
+    assert plan_balance_by_starcluster(bare, RULES).remove == ("bare",)
 
 
 def test_a_name_that_contains_another_is_another_host() -> None:
     """StarCluster keeps n1 while n11 is busy."""
     seen = cluster({"n1": node("n1"), "n11": node("n11")}, {"n11": (1,)})
 
-    assert decide_by_starcluster(seen, RULES).remove == ("n1",)
-    assert decide_by_starcluster(seen, RULES, is_faithful=True).remove == ()
+    assert plan_balance_by_starcluster(seen, RULES).remove == ("n1",)
+    assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ()
 
 
 def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
@@ -380,11 +390,11 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     )
     other = replace(seen, nodes=(node("n1.other"),))
 
-    assert decide_by_starcluster(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in decide_by_starcluster(seen, RULES).refused] == [
+    assert plan_balance_by_starcluster(seen, RULES).figures.nodes == 2
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
         BalanceRefusalCause.BUSY
     ]
-    assert [one.cause for one in decide_by_starcluster(other, RULES).refused] == [
+    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [
         BalanceRefusalCause.NOT_LISTED
     ]
 
@@ -425,7 +435,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
 def test_a_round_is_told_in_one_sentence_with_its_numbers(
     seen: BalanceSituation, expected: str
 ) -> None:
-    assert expected == describe_balance_plan(decide_by_starcluster(seen, RULES), RULES)
+    assert expected == describe_balance_plan(plan_balance_by_starcluster(seen, RULES), RULES)
 
 
 @given(
@@ -458,23 +468,23 @@ def test_limits_hold_and_no_busy_node_is_removed_whatever_the_cell_is_like(
         changed=changed,
     )
     rules = BalanceSection(max_nodes=most, min_nodes=min(least, most), add_nodes_per_iteration=9)
-    plan = decide_by_starcluster(seen, rules)
+    plan = plan_balance_by_starcluster(seen, rules)
     count = plan.figures.nodes
 
     assert not (plan.add and plan.remove)
     assert plan.add == 0 or count + plan.add <= most
     assert not plan.remove or count - len(plan.remove) >= rules.min_nodes
     assert all(not hosts[names.index(name)][0] for name in plan.remove)
-    assert plan == decide_by_starcluster(seen, rules)
+    assert plan == plan_balance_by_starcluster(seen, rules)
 
 
 def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
     """Nor is it one of a cluster without slots, which gets a node at once."""
     closed = tuple(instance(name, state="d") for name in (MASTER, "n1"))
     seen = situation(*closed, wait=[waiting(60, tasks=2)])
-    found = decide_by_starcluster(seen, RULES)
+    found = plan_balance_by_starcluster(seen, RULES)
 
-    assert (found.verdict, found.add) == (BalanceVerdict.CLOSED, 0)
+    assert (found.verdict, found.add) == (BalancePlanReason.CLOSED, 0)
     assert describe_balance_plan(found, RULES) == (
         "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how),"
         " 2 of 10 nodes: nothing is done"

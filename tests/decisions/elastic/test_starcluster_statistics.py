@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
@@ -46,7 +46,7 @@ def test_hosts_slots_and_tasks_are_counted() -> None:
         wait=[waiting(5, tasks=40), waiting(9, tasks=3, state="hqw"), waiting(1, state="Eqw")],
         hosts=("bare",),
     )
-    found = count_round_statistics(seen, RecentlyEndedTasks(), "all.q")
+    found = count_balancer_round_figures(seen, RecentlyEndedTasks(), "all.q")
 
     assert (found.at, found.hosts, found.running, found.queued, found.slots) == (NOON, 3, 3, 40, 8)
 
@@ -54,7 +54,7 @@ def test_hosts_slots_and_tasks_are_counted() -> None:
 def test_a_silent_host_is_no_capacity() -> None:
     seen = situation(instance("n1"), instance("n2", state="au"))
 
-    assert count_round_statistics(seen, RecentlyEndedTasks(), "all.q").slots == 4
+    assert count_balancer_round_figures(seen, RecentlyEndedTasks(), "all.q").slots == 4
 
 
 def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() -> None:
@@ -63,9 +63,9 @@ def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() ->
     running = [instance("n1", (1,), queue=name) for name in ("all.q", "away", "spare")]
     seen = replace(situation(*running), layout=CellConfiguration(queues=queues))
 
-    assert count_round_statistics(seen, RecentlyEndedTasks(), "all.q").running == 2
+    assert count_balancer_round_figures(seen, RecentlyEndedTasks(), "all.q").running == 2
     assert (
-        count_round_statistics(
+        count_balancer_round_figures(
             replace(seen, best_effort=frozenset({"spare"})), RecentlyEndedTasks(), "all.q"
         ).running
         == 1
@@ -74,13 +74,15 @@ def test_tasks_of_queues_that_make_way_or_lead_away_do_not_count_as_running() ->
 
 def test_a_run_of_more_than_a_day_counts_with_its_days() -> None:
     """StarCluster's own code lets 24 h and 1 min be 60 s."""
-    found = count_round_statistics(situation(), ends((10, 1, DAY_S + 60, 2 * DAY_S + 30)), "all.q")
+    found = count_balancer_round_figures(
+        situation(), ends((10, 1, DAY_S + 60, 2 * DAY_S + 30)), "all.q"
+    )
 
     assert (found.duration_s, found.wait_s) == (86460, 172830)
 
 
 def test_a_mean_is_rounded_and_weighs_each_task_the_same() -> None:
-    found = count_round_statistics(situation(), ends((10, 1, 100, 0), (20, 2, 5, 5)), "all.q")
+    found = count_balancer_round_figures(situation(), ends((10, 1, 100, 0), (20, 2, 5, 5)), "all.q")
 
     assert (found.duration_s, found.wait_s) == (35, 2)
 
@@ -88,7 +90,7 @@ def test_a_mean_is_rounded_and_weighs_each_task_the_same() -> None:
 @pytest.mark.parametrize(("minutes", "expected"), [(179, 60), (181, 0), (-2, 0)])
 def test_only_what_ended_within_the_lookback_counts(minutes: float, expected: int) -> None:
     assert (
-        count_round_statistics(situation(), ends((minutes, 1, 60, 0)), "all.q").duration_s
+        count_balancer_round_figures(situation(), ends((minutes, 1, 60, 0)), "all.q").duration_s
         == expected
     )
 
@@ -96,7 +98,7 @@ def test_only_what_ended_within_the_lookback_counts(minutes: float, expected: in
 def test_another_lookback_holds_at_once() -> None:
     long_ago = ends((600, 1, 60, 0))
 
-    found = count_round_statistics(situation(), long_ago, "all.q", timedelta(hours=11))
+    found = count_balancer_round_figures(situation(), long_ago, "all.q", timedelta(hours=11))
 
     assert found.duration_s == 60
 
@@ -104,13 +106,13 @@ def test_another_lookback_holds_at_once() -> None:
 def test_the_load_is_the_mean_of_the_hosts_that_tell_theirs() -> None:
     seen = loaded(situation(hosts=("n1", "n2", "n3")), 1200.0, 0.5, None)
 
-    assert count_round_statistics(seen, RecentlyEndedTasks(), "all.q").load == 600.25
+    assert count_balancer_round_figures(seen, RecentlyEndedTasks(), "all.q").load == 600.25
     idle = loaded(situation(hosts=("n1", "n2")), 0.0, 0.5)
-    assert count_round_statistics(idle, RecentlyEndedTasks(), "all.q").load == 0.25
+    assert count_balancer_round_figures(idle, RecentlyEndedTasks(), "all.q").load == 0.25
 
 
 def test_without_hosts_and_ends_all_numbers_are_0() -> None:
-    found = count_round_statistics(situation(), RecentlyEndedTasks(), "all.q")
+    found = count_balancer_round_figures(situation(), RecentlyEndedTasks(), "all.q")
 
     assert (found.hosts, found.duration_s, found.wait_s, found.load) == (0, 0, 0, 0.0)
     assert CellHost(name="n1").load is None

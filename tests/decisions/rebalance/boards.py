@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.moves import RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
+    RecentPlacementMoves,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,7 +44,7 @@ def snapshot(
     hosts: Iterable[PlacementHost],
     of: Iterable[PlacementTask] = (),
     jobs: Iterable[PlacementJob] | None = None,
-    recent: RecentMoves | None = None,
+    recent: RecentPlacementMoves | None = None,
 ) -> PlacementSnapshot:
     """Return a snapshot; the jobs are those of the tasks, unless some are given."""
     listed = tuple(of)
@@ -54,15 +54,15 @@ def snapshot(
         hosts=tuple(hosts),
         jobs=tuple(jobs) if jobs is not None else tuple(job(name) for name in sorted(known)),
         tasks=listed,
-        recent=recent or RecentMoves(),
+        recent=recent or RecentPlacementMoves(),
     )
 
 
-def steps(advice: MovePlan) -> list[tuple[str, int, str, str]]:
+def steps(advice: RebalanceMovePlan) -> list[tuple[str, int, str, str]]:
     """Return kind, task, source and target of each move."""
     return [(one.kind.value, one.number, one.source, one.target) for one in advice.moves]
 
 
-def reasons(advice: MovePlan) -> dict[tuple[int, str], str]:
+def reasons(advice: RebalanceMovePlan) -> dict[tuple[int, str], str]:
     """Return why tasks did not go to hosts."""
     return {(one.number, one.target): one.reason for one in advice.rejected}

@@ -8,35 +8,42 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round, why_balancing_waits
+from gridbridge.decisions.rebalance.automatic_round import (
+    plan_automatic_round,
+    why_host_balancing_waits,
+)
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
+    PlacementHostState,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
-DRAINED, OTHER = host("b", state=HostState.DRAIN), host("c", 0.2)
+DRAINED, OTHER = host("b", state=PlacementHostState.DRAIN), host("c", 0.2)
 WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
-HELD_UP: dict[str, tuple[HostState, PlacementTask]] = {
+HELD_UP: dict[str, tuple[PlacementHostState, PlacementTask]] = {
     "its task runs": (
-        HostState.DRAIN,
-        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=TaskState.RUNNING),
+        PlacementHostState.DRAIN,
+        PlacementTask(
+            job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.RUNNING
+        ),
     ),
     "its task is held": (
-        HostState.DRAIN,
-        PlacementTask(job="one", number=2, live="a", size_bytes=GB, state=TaskState.STAYING),
+        PlacementHostState.DRAIN,
+        PlacementTask(
+            job="one", number=2, live="a", size_bytes=GB, state=PlacementTaskState.STAYING
+        ),
     ),
     "its task is lost": (
-        HostState.DEAD,
+        PlacementHostState.DEAD,
         PlacementTask(job="one", number=2, live="a", size_bytes=GB),
     ),
     "its disk is full, and its task too large": (
-        HostState.DISK_FULL,
+        PlacementHostState.DISK_FULL,
         PlacementTask(job="one", number=2, live="a", size_bytes=10_000 * GB),
     ),
 }
@@ -44,7 +51,7 @@ HELD_UP: dict[str, tuple[HostState, PlacementTask]] = {
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
 def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
-    state: HostState, task: PlacementTask
+    state: PlacementHostState, task: PlacementTask
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
 
@@ -55,7 +62,7 @@ def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
 
 @pytest.mark.parametrize(("state", "task"), HELD_UP.values(), ids=HELD_UP.keys())
 def test_nor_does_it_hold_up_that_hosts_are_evened_out(
-    state: HostState, task: PlacementTask
+    state: PlacementHostState, task: PlacementTask
 ) -> None:
     first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
     uneven = tasks({"c": 9}, name="two")
@@ -125,7 +132,7 @@ def test_one_job_is_evened_out_unasked(
         [host("c", active=0.9), host("d", active=0.1)],
         of,
         [replace(every[0], **wide), every[1]],
-        RecentMoves(jobs=done),
+        RecentPlacementMoves(jobs=done),
     )
 
     advice = plan_automatic_round(seen, replace(RULES, level=level))
@@ -133,32 +140,38 @@ def test_one_job_is_evened_out_unasked(
     assert {expected} == {move.job for move in advice.moves}
 
 
-def _seen(state: HostState, task: PlacementTask) -> PlacementSnapshot:
+def _seen(state: PlacementHostState, task: PlacementTask) -> PlacementSnapshot:
     return snapshot([host("b", state=state), OTHER], [task])
 
 
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        (_seen(HostState.ALIVE, WAITS), ""),
-        (_seen(HostState.DRAIN, WAITS), "b is drained: "),
-        (_seen(HostState.DRAIN, replace(WAITS, live="c", replicas=("b",))), "b is drained: "),
-        (_seen(HostState.DRAIN, replace(WAITS, state=TaskState.RUNNING)), ""),
-        (_seen(HostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
-        (_seen(HostState.DEAD, WAITS), ""),
-        (_seen(HostState.DISK_FULL, WAITS), ""),
-        (_seen(HostState.ALIVE, replace(WAITS, state=TaskState.MOVING)), "1 task is moved"),
+        (_seen(PlacementHostState.ALIVE, WAITS), ""),
+        (_seen(PlacementHostState.DRAIN, WAITS), "b is drained: "),
+        (
+            _seen(PlacementHostState.DRAIN, replace(WAITS, live="c", replicas=("b",))),
+            "b is drained: ",
+        ),
+        (_seen(PlacementHostState.DRAIN, replace(WAITS, state=PlacementTaskState.RUNNING)), ""),
+        (_seen(PlacementHostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
+        (_seen(PlacementHostState.DEAD, WAITS), ""),
+        (_seen(PlacementHostState.DISK_FULL, WAITS), ""),
+        (
+            _seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)),
+            "1 task is moved",
+        ),
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )
 def test_what_has_failed_or_is_under_way_comes_first(seen: PlacementSnapshot, why: str) -> None:
-    assert why_balancing_waits(seen).startswith(why)
-    assert bool(why) == bool(why_balancing_waits(seen))
+    assert why_host_balancing_waits(seen).startswith(why)
+    assert bool(why) == bool(why_host_balancing_waits(seen))
 
 
 def test_a_disk_that_is_measured_as_full_is_emptied_whatever_its_state_says() -> None:
     """At most 10 GB are free; once there are more it is like the others again."""
-    full, roomy = host("a", 1.0), host("a", 0.5, state=HostState.DISK_FULL)
+    full, roomy = host("a", 1.0), host("a", 0.5, state=PlacementHostState.DISK_FULL)
     others = [host("b", 0.2), host("c", 0.2)]
     few = tasks({"a": 3}, size=GB // 2)
 

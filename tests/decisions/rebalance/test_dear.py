@@ -7,18 +7,18 @@ from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
 from gridbridge.decisions.rebalance.job_balance import plan_job_balance
 from gridbridge.decisions.rebalance.move_plan_draft import MAX_LISTED_REFUSALS, UNLISTED
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import LATELY, NOW, host, job, reasons, snapshot, tasks
 
 RULES = RebalanceSection()
-RUNNING = TaskState.RUNNING
+RUNNING = PlacementTaskState.RUNNING
 
 
 class Passed(tuple[PlacementTask, ...]):
@@ -49,7 +49,7 @@ def running_jobs(count: int) -> PlacementSnapshot:
 
 def drained(count: int) -> PlacementSnapshot:
     """Return so many hosts that are drained, with a task each that runs."""
-    places = [host(f"h{number}", state=HostState.DRAIN) for number in range(count)]
+    places = [host(f"h{number}", state=PlacementHostState.DRAIN) for number in range(count)]
     counts = {one.name: 1 for one in places}
     return snapshot([*places, host("z")], tasks(counts, state=RUNNING))
 
@@ -65,7 +65,7 @@ def test_a_round_goes_over_all_tasks_as_often_for_many_failed_hosts_as_for_one()
 def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
     """It rests: whichever task it would be, it gets none."""
     places = [host("a"), host("b")]
-    resting = RecentMoves(hosts={"b": NOW})
+    resting = RecentPlacementMoves(hosts={"b": NOW})
 
     advice = plan_job_balance(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
 from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
+    PlacementHostState,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import (
@@ -27,7 +27,7 @@ from tests.decisions.rebalance.boards import (
 )
 
 RULES = RebalanceSection()
-DEAD = host("a", state=HostState.DEAD)
+DEAD = host("a", state=PlacementHostState.DEAD)
 OTHERS = [host("b", 0.4), host("c", 0.2)]
 TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 
@@ -70,7 +70,7 @@ def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data() -> 
 def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None:
     copies = [replace(TASK, number=n, size_bytes=(20 - n) * GB) for n in range(1, 12)]
     copies = [replace(one, replicas=("b",)) for one in copies]
-    moving = PlacementTask(job="one", number=99, live="b", state=TaskState.MOVING)
+    moving = PlacementTask(job="one", number=99, live="b", state=PlacementTaskState.MOVING)
     seen = snapshot([DEAD, *OTHERS], [*copies, moving], [job(replicas=1)])
 
     found = steps(plan_host_evacuation(seen, "a", RULES))
@@ -79,7 +79,7 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
 
 
 def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
-    moving = replace(TASK, state=TaskState.MOVING, replicas=("b",))
+    moving = replace(TASK, state=PlacementTaskState.MOVING, replicas=("b",))
 
     advice = plan_host_evacuation(
         snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES
@@ -90,7 +90,7 @@ def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
 
 
 def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
-    places = [host("a", state=HostState.DRAIN), *OTHERS]
+    places = [host("a", state=PlacementHostState.DRAIN), *OTHERS]
     seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
 
     advice = plan_host_evacuation(seen, "a", RULES)
@@ -100,7 +100,7 @@ def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
 
 
 def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
-    full = host("a", used_bytes=DISK - 5 * GB, state=HostState.DISK_FULL)
+    full = host("a", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL)
 
     def given(size: int) -> int:
         seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=size * GB))
@@ -116,7 +116,7 @@ def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
 
 
 def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
-    places = [host("a", 0.9, state=HostState.DRAIN), host("b", 0.8)]
+    places = [host("a", 0.9, state=PlacementHostState.DRAIN), host("b", 0.8)]
 
     advice = plan_host_evacuation(snapshot(places, tasks({"a": 3})), "a", RULES)
 
@@ -124,7 +124,7 @@ def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
 
 
 def test_that_no_other_host_takes_anything_is_told() -> None:
-    places = [host(name, state=HostState.DRAIN, is_shared=True) for name in "ab"]
+    places = [host(name, state=PlacementHostState.DRAIN, is_shared=True) for name in "ab"]
     found = plan_host_evacuation(snapshot(places, [TASK]), "a", RULES)
 
     assert [] == steps(found)
@@ -134,9 +134,9 @@ def test_that_no_other_host_takes_anything_is_told() -> None:
 
 def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
     dead, full, drained = (
-        host("d", state=HostState.DEAD),
-        host("f", used_bytes=DISK - 5 * GB, state=HostState.DISK_FULL),
-        host("n", state=HostState.DRAIN),
+        host("d", state=PlacementHostState.DEAD),
+        host("f", used_bytes=DISK - 5 * GB, state=PlacementHostState.DISK_FULL),
+        host("n", state=PlacementHostState.DRAIN),
     )
     copies = tasks({"d": 1, "f": 1, "n": 1}, size=0)
 
@@ -148,7 +148,10 @@ def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
 
 
 def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
-    moving = [*tasks({"a": 9}), PlacementTask(job="one", number=99, state=TaskState.MOVING)]
+    moving = [
+        *tasks({"a": 9}),
+        PlacementTask(job="one", number=99, state=PlacementTaskState.MOVING),
+    ]
     places = [host(name) for name in "abc"]
 
     assert (
@@ -164,7 +167,7 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
 
 def test_a_lost_replica_is_made_again_from_a_copy_that_can_be_read() -> None:
     """The live one is on a host that is dead as well."""
-    places = [DEAD, host("b", state=HostState.DEAD), host("c", 0.2), host("d", 0.3)]
+    places = [DEAD, host("b", state=PlacementHostState.DEAD), host("c", 0.2), host("d", 0.3)]
     seen = snapshot(places, [replace(TASK, live="b", replicas=("a", "c"))], [job(replicas=2)])
 
     assert [("replica", 1, "c", "d")] == steps(plan_host_evacuation(seen, "a", RULES))
@@ -182,7 +185,7 @@ def test_a_copy_on_a_host_that_is_down_is_waited_for_though_no_disk_is_known() -
 
 def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
     others = [replace(one, max_bytes=0) for one in OTHERS]
-    drained = host("a", state=HostState.DRAIN, used_bytes=0)
+    drained = host("a", state=PlacementHostState.DRAIN, used_bytes=0)
 
     advice = plan_host_evacuation(
         snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES
@@ -201,8 +204,8 @@ def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> No
 
 
 def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
-    full = host("a", state=HostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
-    lately = RecentMoves(replicated={"a": NOW - timedelta(minutes=1)})
+    full = host("a", state=PlacementHostState.DISK_FULL, used_bytes=1010 * GB - 9 * GB)
+    lately = RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
 
     assert 1 == len(plan_host_evacuation(seen, "a", RULES).moves)

@@ -9,11 +9,11 @@ import pytest
 
 from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import (
@@ -55,8 +55,8 @@ def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
-        (replace(TASK, state=TaskState.RUNNING), "the task is running"),
-        (replace(TASK, state=TaskState.UNKNOWN), "the task is in an unknown state"),
+        (replace(TASK, state=PlacementTaskState.RUNNING), "the task is running"),
+        (replace(TASK, state=PlacementTaskState.UNKNOWN), "the task is in an unknown state"),
         (replace(TASK, replicas=("low",)), "low has a copy of the task"),
         (replace(TASK, size_bytes=GB // 20 - 1), "the copy has less than 0.05 GB"),
         (replace(TASK, size_bytes=GB // 20), ""),
@@ -80,7 +80,7 @@ def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
     ("change", "reason"),
     [
         ({"is_read_only": True}, "low is read-only"),
-        ({"state": HostState.DISK_FULL}, "low has a full disk"),
+        ({"state": PlacementHostState.DISK_FULL}, "low has a full disk"),
         ({"max_bytes": 215 * GB, "used_bytes": 0}, ""),
         ({"max_bytes": 400 * GB // 3 + 1, "used_bytes": 0}, ""),
         (
@@ -97,7 +97,7 @@ def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason:
 
 
 def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
-    recent = RecentMoves(hosts={"low": NOW - timedelta(minutes=2)})
+    recent = RecentPlacementMoves(hosts={"low": NOW - timedelta(minutes=2)})
 
     assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
 
@@ -105,7 +105,7 @@ def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
 @pytest.mark.parametrize("rest", ["hosts", "replicated"])
 def test_what_a_clock_noted_that_was_ahead_keeps_nothing_from_a_host(rest: str) -> None:
     """It is set back since: else the host would rest until that day comes."""
-    ahead = RecentMoves(**{rest: {"low": NOW + timedelta(days=365)}})
+    ahead = RecentPlacementMoves(**{rest: {"low": NOW + timedelta(days=365)}})
 
     assert one_to_low(TASK) == one_to_low(TASK, recent=ahead)
 
@@ -231,7 +231,7 @@ def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(
 def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     """Half of what is free is offered to others then, but all of it is free."""
     places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
-    lately = RecentMoves(replicated={"full": NOW - timedelta(minutes=1)})
+    lately = RecentPlacementMoves(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
 
     assert () == plan_host_balance(seen, "full", RULES).moves
@@ -240,13 +240,15 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (TaskState.WAITING, "its job is not listed"),
-        (TaskState.RUNNING, "the task is running"),
-        (TaskState.MOVING, "the task is moving"),
-        (TaskState.UNKNOWN, "the task is in an unknown state"),
+        (PlacementTaskState.WAITING, "its job is not listed"),
+        (PlacementTaskState.RUNNING, "the task is running"),
+        (PlacementTaskState.MOVING, "the task is moving"),
+        (PlacementTaskState.UNKNOWN, "the task is in an unknown state"),
     ],
 )
-def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(state: TaskState, why: str) -> None:
+def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(
+    state: PlacementTaskState, why: str
+) -> None:
     advice = plan_host_balance(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
 
     assert ([], why) == (steps(advice), reasons(advice)[1, ""])

@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.rebalance.job_balance import plan_job_balance
-from gridbridge.model.rebalance.placement_snapshot import HostState, PlacementTask, TaskState
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHostState,
+    PlacementTask,
+    PlacementTaskState,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, host, job, reasons, snapshot, steps, tasks
 
@@ -54,7 +58,7 @@ LACKING: dict[str, tuple[PlacementTask, str]] = {
         "800 GB are more than 75% of what is free at b",
     ),
     "too many, and it runs": (
-        replace(TASK, replicas=("b", "c"), state=TaskState.RUNNING),
+        replace(TASK, replicas=("b", "c"), state=PlacementTaskState.RUNNING),
         "the task is running",
     ),
     "no copy that is known": (replace(TASK, live="nowhere"), "no copy of the task can be read"),
@@ -114,7 +118,7 @@ def test_a_new_replica_goes_to_another_zone() -> None:
 
 
 def test_a_copy_that_can_not_be_read_is_told() -> None:
-    places = [host("a", state=HostState.DEAD), *ABC[1:]]
+    places = [host("a", state=PlacementHostState.DEAD), *ABC[1:]]
 
     advice = plan_job_balance(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
 
@@ -216,7 +220,7 @@ def test_who_asks_for_a_job_moves_it_though_its_owner_lets_no_round_do_so() -> N
 
 
 def test_a_task_that_runs_is_not_moved() -> None:
-    running = tasks({"a": 6}, state=TaskState.RUNNING)
+    running = tasks({"a": 6}, state=PlacementTaskState.RUNNING)
 
     advice = plan_job_balance(snapshot(ABC, running), "one", RULES)
 
@@ -225,8 +229,12 @@ def test_a_task_that_runs_is_not_moved() -> None:
     assert "nothing can be moved" in advice.sentence
 
 
-@pytest.mark.parametrize("state", [TaskState.RUNNING, TaskState.MOVING, TaskState.UNKNOWN])
-def test_no_replica_becomes_live_while_something_is_done_to_its_task(state: TaskState) -> None:
+@pytest.mark.parametrize(
+    "state", [PlacementTaskState.RUNNING, PlacementTaskState.MOVING, PlacementTaskState.UNKNOWN]
+)
+def test_no_replica_becomes_live_while_something_is_done_to_its_task(
+    state: PlacementTaskState,
+) -> None:
     task = replace(TASK, live="nowhere", replicas=("b", "c"), state=state)
 
     assert [] == steps(plan_job_balance(snapshot(ABC, [task], [job(replicas=2)]), "one", RULES))

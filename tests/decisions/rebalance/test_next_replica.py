@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.rebalance.next_replica import choose_replica_area
+from gridbridge.decisions.rebalance.next_replica import choose_next_replica_area
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
@@ -27,7 +27,7 @@ def replica(storage: str, *, is_whole: bool = True) -> Replica:
 
 
 def target(dataset: Dataset, *areas: MeasuredStorageArea) -> str:
-    return choose_replica_area(dataset, areas, RULES, {})[0]
+    return choose_next_replica_area(dataset, areas, RULES, {})[0]
 
 
 def test_the_area_with_the_most_room_comes_first() -> None:
@@ -71,7 +71,7 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
     dataset = replace(DATASET, size_bytes=60 * GB).beginning("a")
     area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
 
-    found, refused = choose_replica_area(dataset, (area,), RULES, {})
+    found, refused = choose_next_replica_area(dataset, (area,), RULES, {})
 
     assert ("" if why else "a") == found
     assert ([why] if why else []) == [one.reason[: len(why)] for one in refused]
@@ -87,7 +87,7 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
     ],
 )
 def test_an_area_that_can_not_take_it_is_refused(area: MeasuredStorageArea, why: str) -> None:
-    found, (refused,) = choose_replica_area(DATASET, (area,), RULES, {})
+    found, (refused,) = choose_next_replica_area(DATASET, (area,), RULES, {})
 
     assert ("", "a") == (found, refused.what)
     assert why in refused.reason
@@ -98,6 +98,6 @@ def test_a_copy_takes_at_most_three_quarters_of_what_is_free() -> None:
 
 
 def test_an_area_that_is_barred_is_refused_with_its_reason() -> None:
-    found, (refused,) = choose_replica_area(DATASET, (A, B), RULES, {"b": "drained"})
+    found, (refused,) = choose_next_replica_area(DATASET, (A, B), RULES, {"b": "drained"})
 
     assert ("a", "b", "drained") == (found, refused.what, refused.reason)

@@ -11,11 +11,11 @@ from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.decisions.rebalance.job_balance import advise_job_repair, plan_job_balance
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
 )
@@ -28,7 +28,7 @@ from tests.decisions.rebalance.test_properties import (
 )
 
 RULE = replace(RULES, tasks_per_host=2)
-FAILED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)
+FAILED = (PlacementHostState.DEAD, PlacementHostState.DISK_FULL, PlacementHostState.DRAIN)
 wide = st.builds(
     lambda seen, rooms, slots, places, spare: replace(
         seen,
@@ -51,11 +51,11 @@ wide = st.builds(
 )
 
 
-def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, MovePlan]]:
+def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, RebalanceMovePlan]]:
     """Return what is advised for jobs of which nothing is repaired."""
     found = []
     for job in seen.jobs:
-        board = ProjectedLoad(seen, RULE)
+        board = ProjectedPlacement(seen, RULE)
         draft = MovePlanDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
         advise_job_repair(draft, job)
         if not draft.moves:
@@ -63,7 +63,7 @@ def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, MovePlan]]:
     return found
 
 
-def evened(seen: PlacementSnapshot) -> list[MovePlan]:
+def evened(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
     """Return what evens hosts and jobs out."""
     of_hosts = [plan_host_balance(seen, one.name, RULE) for one in seen.hosts]
     return [*of_hosts, *(advice for _, advice in spreads(seen))]
@@ -76,14 +76,14 @@ def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
     for advice in (*evened(seen), *repairs):
         assert len(advice.moves) <= RULE.tasks_per_round
     for advice in evened(seen):
-        carried = [one for one in advice.moves if one.kind is not MoveKind.DELETE]
+        carried = [one for one in advice.moves if one.kind is not PlacementMoveKind.DELETE]
         assert sum(sizes[one.job, one.number] for one in carried) <= RULE.bytes_per_round
     for _, advice in spreads(seen):
         assert max(Counter(one.source for one in advice.moves).values(), default=0) <= 2
         assert max(Counter(one.target for one in advice.moves).values(), default=0) <= 2
     for host in seen.hosts:
         most = len(plan_host_evacuation(seen, host.name, RULE).moves)
-        is_full = host.state is HostState.DISK_FULL and host.is_up
+        is_full = host.state is PlacementHostState.DISK_FULL and host.is_up
         assert most <= (RULE.moves_from_full if is_full else RULE.moves_from_failed)
 
 
@@ -97,15 +97,17 @@ def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(
     for advice in (*evened(seen), plan_automatic_round(seen, RULE)):
         came = Counter[str]()
         for move in advice.moves:
-            is_carried = move.source and move.kind is not MoveKind.DELETE
+            is_carried = move.source and move.kind is not PlacementMoveKind.DELETE
             if (
                 is_carried
-                and at.get(move.source, PlacementHost(name="")).state is not HostState.DEAD
+                and at.get(move.source, PlacementHost(name="")).state is not PlacementHostState.DEAD
             ):
                 allowed = may[move.job]
                 is_copied = move.target not in _held(seen, move.job, move.number)
                 assert allowed is None or move.target in allowed or not is_copied
-            if move.kind is MoveKind.LIVE and _is_moved(seen, move.job, move.number, move.source):
+            if move.kind is PlacementMoveKind.LIVE and _is_moved(
+                seen, move.job, move.number, move.source
+            ):
                 came[move.target] += slots[move.job, move.number]
         for name, taken in came.items():
             room = at[name].room
@@ -172,7 +174,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
     move makes its target the fullest, and no job with data could be spread otherwise.
     """
     for job, advice in spreads(seen):
-        before, after = ProjectedLoad(seen, RULE), ProjectedLoad(done(seen, advice), RULE)
+        before, after = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
         for kind in {one.kind for one in seen.hosts}:
             live = before.live(kind)
             assert _most(after, job, live) <= max(0, _most(before, job, live))
@@ -181,7 +183,7 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
             assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
-def _most(board: ProjectedLoad, job: PlacementJob, live: tuple[PlacementHost, ...]) -> int:
+def _most(board: ProjectedPlacement, job: PlacementJob, live: tuple[PlacementHost, ...]) -> int:
     above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
     return max(above, default=0)
 
@@ -211,7 +213,7 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
     is_repair = "repaired first" in advice.sentence
     if is_repair or any(plan_host_evacuation(seen, name, RULE).moves for name in failed):
         return
-    before, later = ProjectedLoad(seen, RULE), ProjectedLoad(done(seen, advice), RULE)
+    before, later = ProjectedPlacement(seen, RULE), ProjectedPlacement(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
         live = before.live(kind)
         fullest = max((before.disk(one) for one in live), default=0.0)

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentMoves
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentPlacementMoves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
 RULES = RebalanceSection()
 
 
-def board(seen: PlacementSnapshot) -> ProjectedLoad:
+def board(seen: PlacementSnapshot) -> ProjectedPlacement:
     """Return the board of a snapshot, by the usual rules."""
-    return ProjectedLoad(seen, RULES)
+    return ProjectedPlacement(seen, RULES)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_a_disk_that_is_used_beyond_what_counts_is_full() -> None:
 def test_half_of_what_is_free_is_offered_just_after_a_replica() -> None:
     one = host("a", 0.5)
     lately = board(
-        snapshot([one], recent=RecentMoves(replicated={"a": NOW - timedelta(minutes=5)}))
+        snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=5)}))
     )
     long_ago = board(
-        snapshot([one], recent=RecentMoves(replicated={"a": NOW - timedelta(minutes=15)}))
+        snapshot([one], recent=RecentPlacementMoves(replicated={"a": NOW - timedelta(minutes=15)}))
     )
 
     assert (510 * GB, 255 * GB) == (lately.free(one), lately.offered(one))

@@ -11,16 +11,16 @@ from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
 from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.decisions.rebalance.job_balance import plan_job_balance
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, task_after_move
-from gridbridge.model.rebalance.moves import MoveKind, MovePlan
+from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement, task_after_move
+from gridbridge.model.rebalance.moves import PlacementMoveKind, RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW
@@ -35,7 +35,7 @@ hosts = st.builds(
     kind=st.sampled_from(("", "tape")),
     is_up=st.sampled_from((True, True, True, False)),
     is_read_only=st.sampled_from((False, False, True)),
-    state=st.sampled_from((HostState.ALIVE,) * 5 + tuple(HostState)),
+    state=st.sampled_from((PlacementHostState.ALIVE,) * 5 + tuple(PlacementHostState)),
     used_bytes=st.integers(0, 1000).map(lambda gb: gb * GB),
     max_bytes=st.just(DISK),
     slots=st.integers(0, 16),
@@ -55,7 +55,7 @@ copies = st.builds(
     job=st.sampled_from((*JOBS, "gone")),
     number=st.just(0),
     size_bytes=st.integers(0, 90).map(lambda gb: gb * GB),
-    state=st.sampled_from((TaskState.WAITING,) * 4 + (TaskState.RUNNING,)),
+    state=st.sampled_from((PlacementTaskState.WAITING,) * 4 + (PlacementTaskState.RUNNING,)),
     live=st.sampled_from(NAMES),
     replicas=st.lists(st.sampled_from(NAMES), max_size=2).map(tuple),
 )
@@ -64,7 +64,7 @@ lately = st.sampled_from((1, 4, 20, 600, 2000)).map(
     lambda minutes: NOW - timedelta(minutes=minutes)
 )
 recents = st.builds(
-    RecentMoves,
+    RecentPlacementMoves,
     hosts=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     replicated=st.dictionaries(st.sampled_from(NAMES), lately, max_size=2),
     jobs=st.dictionaries(st.sampled_from(JOBS), lately, max_size=2),
@@ -80,11 +80,11 @@ snapshots = st.builds(
     st.lists(hosts, min_size=2, max_size=5),
     st.lists(jobs, min_size=3, max_size=3),
     st.lists(copies, max_size=25),
-    st.one_of(st.just(RecentMoves()), recents),
+    st.one_of(st.just(RecentPlacementMoves()), recents),
 )
 
 
-def plans(seen: PlacementSnapshot) -> list[MovePlan]:
+def plans(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
     """Return what each host and each job would have."""
     of_hosts = [plan_host_balance(seen, host.name, RULES) for host in seen.hosts]
     return [
@@ -94,7 +94,7 @@ def plans(seen: PlacementSnapshot) -> list[MovePlan]:
     ]
 
 
-def done(seen: PlacementSnapshot, advice: MovePlan) -> PlacementSnapshot:
+def done(seen: PlacementSnapshot, advice: RebalanceMovePlan) -> PlacementSnapshot:
     """Return the snapshot after all moves."""
     tasks = {task.key: task for task in seen.tasks}
     used = Counter[str]()
@@ -119,9 +119,9 @@ def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: PlacementSnapsho
         gone = Counter[tuple[str, int]]()
         for move in advice.moves:
             before = tasks[move.job, move.number]
-            promoted = move.kind == MoveKind.LIVE and move.target in before.replicas
+            promoted = move.kind == PlacementMoveKind.LIVE and move.target in before.replicas
             assert move.target not in before.hosts or promoted
-            gone[before.key] += move.kind != MoveKind.DELETE and not promoted
+            gone[before.key] += move.kind != PlacementMoveKind.DELETE and not promoted
             tasks[before.key] = task_after_move(before, move)
         assert max(gone.values(), default=0) <= 1
 
@@ -133,13 +133,17 @@ def test_limits_hold_and_only_what_waits_moves(seen: PlacementSnapshot) -> None:
     for advice in plans(seen):
         assert len(advice.moves) <= RULES.moves_from_failed
         for move in advice.moves:
-            if move.kind == MoveKind.DELETE or not move.source or "lost" in advice.sentence:
+            if (
+                move.kind == PlacementMoveKind.DELETE
+                or not move.source
+                or "lost" in advice.sentence
+            ):
                 continue
             before = tasks[move.job, move.number]
-            if move.kind == MoveKind.LIVE and move.target in before.replicas:
+            if move.kind == PlacementMoveKind.LIVE and move.target in before.replicas:
                 continue  # nothing is carried
             repaired = "repaired" in advice.sentence
-            assert repaired or before.state == TaskState.WAITING
+            assert repaired or before.state == PlacementTaskState.WAITING
             assert names[move.target].is_live
             assert not names[move.target].is_read_only
 
@@ -151,7 +155,7 @@ def test_a_copy_goes_only_to_a_host_of_its_kind(seen: PlacementSnapshot) -> None
     held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
     failing = [plan_host_evacuation(seen, host.name, RULES) for host in seen.hosts]
     for advice in (*plans(seen), *failing):
-        for move in (one for one in advice.moves if one.kind != MoveKind.DELETE):
+        for move in (one for one in advice.moves if one.kind != PlacementMoveKind.DELETE):
             assert kinds[move.target] in held[move.job, move.number]
 
 
@@ -162,7 +166,7 @@ def test_a_copy_goes_only_to_a_host_that_rested_and_where_it_takes_its_part_of_w
     """Whatever it is made for; half of what is free counts just after a replica came."""
     tasks = {task.key: task for task in seen.tasks}
     for advice in plans(seen):
-        board = ProjectedLoad(seen, RULES)
+        board = ProjectedPlacement(seen, RULES)
         for move in advice.moves:
             now = board.task(tasks[move.job, move.number])
             target = board.hosts.get(move.target)
@@ -188,13 +192,13 @@ def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(
         after = done(seen, advice)
         known = [task for task in after.tasks if task.job != "gone"]
         assert all(task.hosts for task in known)
-        before = ProjectedLoad(seen, RULES)
-        if host.state == HostState.ALIVE and before.is_disk_heavy(host):
+        before = ProjectedPlacement(seen, RULES)
+        if host.state == PlacementHostState.ALIVE and before.is_disk_heavy(host):
             assert _fullest(after, host) <= max(_fullest(seen, host), before.disk(host))
 
 
 def _fullest(seen: PlacementSnapshot, like: PlacementHost) -> float:
-    board = ProjectedLoad(seen, RULES)
+    board = ProjectedPlacement(seen, RULES)
     return max((board.disk(host) for host in seen.hosts if host.kind == like.kind), default=0.0)
 
 

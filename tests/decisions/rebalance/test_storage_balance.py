@@ -10,13 +10,13 @@ from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_balance import host_loads_before_after
 from gridbridge.model.rebalance.datasets import (
-    CarriedReplica,
     Dataset,
+    DatasetStorageSnapshot,
     DelegatedDataset,
     Replica,
-    StorageState,
+    ReplicaActRecord,
 )
-from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import reasons
 
@@ -52,22 +52,24 @@ def dataset(
 
 def stored(
     *kept: DelegatedDataset, areas: tuple[MeasuredStorageArea, ...] = (), **more: object
-) -> StorageState:
+) -> DatasetStorageSnapshot:
     some = areas or (area("a"), area("b"), area("c"))
-    return StorageState(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
+    return DatasetStorageSnapshot(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
 
 
-def advice(seen: StorageState, rules: RebalanceSection = RULES) -> MovePlan:
-    return storage_balance.plan_storage_round(
+def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> RebalanceMovePlan:
+    return storage_balance.plan_storage_rebalance_round(
         storage_balance.storage_placement_snapshot(seen, rules), rules
     )
 
 
-def acts(seen: StorageState, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
+def acts(
+    seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES
+) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
     snapshot = storage_balance.storage_placement_snapshot(seen, rules)
-    found = storage_balance.dataset_acts_of_moves(
-        snapshot, storage_balance.plan_storage_round(snapshot, rules).moves
+    found = storage_balance.dataset_changes_for_moves(
+        snapshot, storage_balance.plan_storage_rebalance_round(snapshot, rules).moves
     )
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
@@ -171,7 +173,7 @@ def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     known = {
         one.host: one
         for one in host_loads_before_after(
-            snapshot, RULES, storage_balance.plan_storage_round(snapshot, RULES)
+            snapshot, RULES, storage_balance.plan_storage_rebalance_round(snapshot, RULES)
         )
     }
 
@@ -195,7 +197,7 @@ def test_no_round_passes_its_limits() -> None:
     many = [dataset(f"x{n}", size=60) for n in range(9)]
 
     assert len(acts(stored(*many), replace(RULES, tasks_per_round=3))) == 3
-    going = [CarriedReplica(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
+    going = [ReplicaActRecord(dataset=f"al/x{n}", target="a", began_at=NOON) for n in range(2)]
     assert len(acts(stored(*many, carried=tuple(going)), replace(RULES, tasks_per_round=3))) == 1
 
 
@@ -215,7 +217,7 @@ def test_what_no_area_takes_is_told_with_the_reason() -> None:
 
 
 def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> None:
-    going = CarriedReplica(dataset="al/x", target="b", began_at=NOON)
+    going = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON)
     areas = (area("a", 50), area("b", 800))
     seen = stored(dataset("x", wished=2), dataset("y", "a"), areas=areas, carried=(going,))
     planned = advice(seen)
@@ -309,7 +311,7 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     times = [NOON - rest * n for n in (9, 6, 3)]
     failed = [
-        CarriedReplica(dataset="al/x", target="b", began_at=at, ended_at=at, why="full")
+        ReplicaActRecord(dataset="al/x", target="b", began_at=at, ended_at=at, why="full")
         for at in times
     ]
     good = replace(failed[1], why="")
@@ -321,7 +323,7 @@ def test_what_fails_again_and_again_is_tried_ever_more_seldom() -> None:
 
 
 def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
-    failed = CarriedReplica(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     areas = (area("a", 100), area("b", 900))
     later = NOON + timedelta(seconds=RULES.replicated_rest_s)
     seen = stored(dataset("x"), areas=areas, carried=(failed,))
@@ -331,7 +333,7 @@ def test_an_area_that_took_no_copy_is_not_asked_again_for_a_while() -> None:
 
 
 def test_why_an_area_gets_no_copy_is_told() -> None:
-    failed = CarriedReplica(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
+    failed = ReplicaActRecord(dataset="al/x", target="b", began_at=NOON, ended_at=NOON, why="full")
     resting = stored(dataset("x"), areas=(area("b"),), carried=(failed,))
     here, there = dataset("x", "a", "b", wished=3).dataset.replicas
     away = dataset("x", wished=3)
@@ -345,7 +347,9 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
     later = NOON + timedelta(days=365)
-    failed = CarriedReplica(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
+    failed = ReplicaActRecord(
+        dataset="al/x", target="b", began_at=later, ended_at=later, why="full"
+    )
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
 
     assert acts(seen) == [("x", "b", "")]
@@ -354,7 +358,7 @@ def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)
-    failed = CarriedReplica(
+    failed = ReplicaActRecord(
         dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut"
     )
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
@@ -366,7 +370,7 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
 def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
     """Though nothing is drained, and its owner has more than wished for; after a rest."""
     leaving = frozenset({("al/x", "a")})
-    failed = CarriedReplica(
+    failed = ReplicaActRecord(
         dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer"
     )
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
@@ -387,7 +391,7 @@ def test_what_was_to_leave_stays_while_too_few_others_are_whole() -> None:
 
 
 def test_an_area_that_got_a_replica_rests() -> None:
-    came = CarriedReplica(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
+    came = ReplicaActRecord(dataset="al/y", target="b", began_at=NOON, ended_at=NOON)
     seen = stored(dataset("x", "a", wished=2), areas=(area("a"), area("b")), carried=(came,))
 
     assert acts(seen) == []
@@ -417,7 +421,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
     kept = [dataset("x", "a", wished=2), dataset("y"), dataset("z", "b", "c", spoilt="c")]
     areas = (area("a", 100), area("b", 800), area("c", 400))
     plans = {
-        tuple(acts(StorageState(now=NOON, kept=some, areas=others)))
+        tuple(acts(DatasetStorageSnapshot(now=NOON, kept=some, areas=others)))
         for some in permutations(kept)
         for others in permutations(areas)
     }

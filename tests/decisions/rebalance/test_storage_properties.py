@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storage_balance
-from gridbridge.decisions.rebalance.storage_balance import DatasetAct
-from gridbridge.model.rebalance.datasets import Dataset, DelegatedDataset, Replica, StorageState
+from gridbridge.decisions.rebalance.storage_balance import DatasetReplicaChange
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    Replica,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW
 
@@ -65,7 +70,7 @@ def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> Del
 
 
 worlds = st.builds(
-    lambda found, said, drained: StorageState(
+    lambda found, said, drained: DatasetStorageSnapshot(
         now=NOW,
         areas=tuple(replace(one, storage=name) for name, one in zip(NAMES, found, strict=False)),
         kept=tuple(kept(number, one) for number, one in enumerate(said)),
@@ -77,15 +82,17 @@ worlds = st.builds(
 )
 
 
-def acts(seen: StorageState) -> tuple[DatasetAct, ...]:
+def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
     """Return what a round does."""
     snapshot = storage_balance.storage_placement_snapshot(seen, RULES)
-    return storage_balance.dataset_acts_of_moves(
-        snapshot, storage_balance.plan_storage_round(snapshot, RULES).moves
+    return storage_balance.dataset_changes_for_moves(
+        snapshot, storage_balance.plan_storage_rebalance_round(snapshot, RULES).moves
     )
 
 
-def done(seen: StorageState, every: Iterable[DatasetAct]) -> StorageState:
+def done(
+    seen: DatasetStorageSnapshot, every: Iterable[DatasetReplicaChange]
+) -> DatasetStorageSnapshot:
     """Return the world after a round."""
     free = {one.storage: one.free_bytes for one in seen.areas}
     known = {one.name: one for one in seen.kept}
@@ -108,13 +115,13 @@ def done(seen: StorageState, every: Iterable[DatasetAct]) -> StorageState:
     )
 
 
-def safe(one: DelegatedDataset, seen: StorageState) -> set[str]:
+def safe(one: DelegatedDataset, seen: DatasetStorageSnapshot) -> set[str]:
     """Return the areas that can be read and have a whole replica."""
     up = {each.storage for each in seen.areas if not each.fault}
     return up.intersection(one.dataset.whole)
 
 
-def emptied(seen: StorageState) -> tuple[set[str], set[str]]:
+def emptied(seen: DatasetStorageSnapshot) -> tuple[set[str], set[str]]:
     """Return the areas that are drained, and those as well that are full."""
     drained = {one.storage for one in seen.areas if one.storage in seen.drained}
     full = {
@@ -125,13 +132,13 @@ def emptied(seen: StorageState) -> tuple[set[str], set[str]]:
     return drained, drained | full
 
 
-def fullest(seen: StorageState) -> float:
+def fullest(seen: DatasetStorageSnapshot) -> float:
     """Return the used part of the fullest area that can be used."""
     return max((1 - one.free_bytes / SIZE for one in seen.areas if not one.fault), default=0.0)
 
 
 @given(worlds)
-def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: StorageState) -> None:
+def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStorageSnapshot) -> None:
     at = {one.storage: one for one in seen.areas}
     known = {one.name: one for one in seen.kept}
 
@@ -151,7 +158,9 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: StorageState
 
 
 @given(worlds)
-def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: StorageState) -> None:
+def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(
+    seen: DatasetStorageSnapshot,
+) -> None:
     """Several of one dataset may be removed, each from its own area."""
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
@@ -170,7 +179,9 @@ def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: St
 
 
 @given(worlds)
-def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: StorageState) -> None:
+def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(
+    seen: DatasetStorageSnapshot,
+) -> None:
     after = done(seen, acts(seen))
 
     for before, later in zip(seen.kept, after.kept, strict=True):
@@ -179,7 +190,7 @@ def test_no_removal_leaves_fewer_whole_replicas_than_are_wished_for(seen: Storag
 
 
 @given(worlds)
-def test_rounds_come_to_an_end_and_overfill_no_disk(seen: StorageState) -> None:
+def test_rounds_come_to_an_end_and_overfill_no_disk(seen: DatasetStorageSnapshot) -> None:
     """A copy may begin while more than `min_free_bytes` are free, and takes a share of them."""
     least_free = RULES.min_free_bytes * (1 - RULES.disk_share)
     for _ in range(MOST_ROUNDS):
@@ -194,7 +205,7 @@ def test_rounds_come_to_an_end_and_overfill_no_disk(seen: StorageState) -> None:
 
 @given(worlds, st.randoms(use_true_random=False))
 def test_the_round_is_the_same_for_any_order_of_what_is_seen(
-    seen: StorageState, random: object
+    seen: DatasetStorageSnapshot, random: object
 ) -> None:
     kept_, areas_ = [*seen.kept], [*seen.areas]
     random.shuffle(kept_)  # type: ignore[attr-defined]

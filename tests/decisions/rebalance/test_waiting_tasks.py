@@ -9,18 +9,22 @@ from gridbridge.decisions.rebalance import waiting_tasks
 from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.decisions.rebalance.job_balance import plan_job_balance
-from gridbridge.decisions.rebalance.waiting_tasks import recheck_moves
+from gridbridge.decisions.rebalance.waiting_tasks import recheck_waiting_task_moves
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.rebalance.moves import PlacementMove, PlacementMoveKind
 from gridbridge.model.rebalance.observed_tasks import (
     ListedCampaignTask,
     ObservedTasks,
     TransferredTask,
 )
-from gridbridge.model.rebalance.placement_snapshot import HostState, PlacementSnapshot, TaskState
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHostState,
+    PlacementSnapshot,
+    PlacementTaskState,
+)
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULES = RebalanceSection()
@@ -28,7 +32,7 @@ RULES = RebalanceSection()
 
 def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) -> ClusterSnapshot:
     """Return what a cluster of one queue says."""
-    queue = QueueStatus(
+    queue = QueueInstanceStatus(
         name="all.q@n1", slots_used=slots - free, slots_reserved=0, slots_total=slots
     )
     return ClusterSnapshot(
@@ -46,7 +50,7 @@ def campaign(
     number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT
 ) -> Campaign:
     """Return a campaign that goes on."""
-    wishes = {name: AtCluster(exec_file="run", slots=slots) for name in clusters}
+    wishes = {name: JdlClusterSettings(exec_file="run", slots=slots) for name in clusters}
     return Campaign(
         number=number,
         uid=1,
@@ -188,7 +192,7 @@ def test_what_is_on_its_way_moves_no_second_time() -> None:
         gathered(tasks=(listed(0, is_moving=True, is_waiting=False),))
     )
 
-    assert [one.state for one in found.tasks] == [TaskState.MOVING]
+    assert [one.state for one in found.tasks] == [PlacementTaskState.MOVING]
 
 
 @pytest.mark.parametrize(
@@ -241,18 +245,18 @@ def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
     found = waiting_tasks.task_placement_snapshot(gathered(drained=frozenset({"beta"})))
 
     assert {one.name: one.state for one in found.hosts} == {
-        "beta": HostState.DRAIN,
-        "gamma": HostState.ALIVE,
+        "beta": PlacementHostState.DRAIN,
+        "gamma": PlacementHostState.ALIVE,
     }
 
 
-MOVE = PlacementMove(kind=MoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
+MOVE = PlacementMove(kind=PlacementMoveKind.LIVE, job="1", number=0, source="beta", target="gamma")
 SECOND = replace(MOVE, number=1)
 
 
 def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[str]]:
     """Return how many moves hold, and why the others do not."""
-    found = recheck_moves(wanted or (MOVE,), now, RebalanceSection(), is_asked=False)
+    found = recheck_waiting_task_moves(wanted or (MOVE,), now, RebalanceSection(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
 
 
@@ -288,7 +292,7 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
         1,
         ["gamma has room for no more tasks"],
     )
-    copy = replace(MOVE, kind=MoveKind.REPLICA)
+    copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
     assert checked(waiting_tasks.task_placement_snapshot(gathered()), copy) == (
         0,
         ["only waiting tasks are moved"],

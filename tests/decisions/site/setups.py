@@ -3,26 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.site.queue_complexes import wanted_complexes
-from gridbridge.decisions.site.transfer_queue_findings import wanted_queue_attributes
+from gridbridge.decisions.site.queue_complexes import complexes_of_transfer_queue
+from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_attributes
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings import (
-    CellSetup,
-    ComplexRow,
+    CellQconfSettings,
+    QconfComplexRow,
     RunningExecd,
-    TransferQueueSetup,
     TransferSetupSituation,
+    WantedTransferQueue,
 )
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
-WANTED = TransferQueueSetup(
+WANTED = WantedTransferQueue(
     home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4
 )
 
 
 def a_cell(
     *,
-    complexes: Mapping[str, ComplexRow] | None = None,
+    complexes: Mapping[str, QconfComplexRow] | None = None,
     queues: Mapping[str, QconfSettings] | None = None,
     environments: Mapping[str, QconfSettings] | None = None,
     scheduler: QconfSettings | None = None,
@@ -32,10 +32,10 @@ def a_cell(
     operators: tuple[str, ...] = (),
     submit_hosts: tuple[str, ...] = ("tee",),
     admin_hosts: tuple[str, ...] = ("tee",),
-) -> CellSetup:
+) -> CellQconfSettings:
     """Return a cell as it is before anything was set up."""
     usual = {"load_sensor": "none", "load_report_time": "00:00:40", "gid_range": "20000-20100"}
-    return CellSetup(
+    return CellQconfSettings(
         master="master",
         complexes=complexes or {},
         queues={"all.q": {"seq_no": "0", "complex_values": "NONE"}, **(queues or {})},
@@ -57,9 +57,9 @@ def a_cell(
 
 
 def a_situation(
-    home: CellSetup | None = None,
-    away: CellSetup | None = None,
-    wanted: TransferQueueSetup = WANTED,
+    home: CellQconfSettings | None = None,
+    away: CellQconfSettings | None = None,
+    wanted: WantedTransferQueue = WANTED,
 ) -> TransferSetupSituation:
     """Return a situation in which nothing was set up."""
     return TransferSetupSituation(
@@ -70,12 +70,12 @@ def a_situation(
     )
 
 
-def a_ready_situation(wanted: TransferQueueSetup = WANTED, **queue: str) -> TransferSetupSituation:
+def a_ready_situation(wanted: WantedTransferQueue = WANTED, **queue: str) -> TransferSetupSituation:
     """Return a situation in which all is well, but for the given attributes of the queue."""
-    right = {**wanted_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
+    right = {**transfer_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
-        complexes={row.name: row for row in wanted_complexes(wanted)},
+        complexes={row.name: row for row in complexes_of_transfer_queue(wanted)},
         queues={
             "all.q": {"seq_no": "0", "complex_values": "remote=FALSE"},
             wanted.queue: transfer,

@@ -11,19 +11,19 @@ import pytest
 from gridbridge.decisions.site import balancer_needs
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    BootstrapSection,
-    PoolSection,
-    ProviderSection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
 )
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import (
     BalancerCellRights,
     BalancerFacts,
-    LastBalancerRound,
+    LastPublishedBalancerRound,
     PathFacts,
 )
-from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
+from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_section import SiteSection
 
 CONF = Path(__file__).parents[3] / "conf"
@@ -60,7 +60,7 @@ RIGHT = BalancerFacts(
     ),
     may_be_root=True,
     service_may_too=False,
-    last=LastBalancerRound(
+    last=LastPublishedBalancerRound(
         at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"
     ),
 )
@@ -69,8 +69,8 @@ POLICY = Policy(
     clusters={},
     queues={},
     balance=BalanceSection(max_nodes=5, apply=True),
-    bootstrap=BootstrapSection(steps="execd", key=KEY),
-    pools={"usual": PoolSection(provider="cloud")},
+    bootstrap=MachineBootstrapSection(steps="execd", key=KEY),
+    pools={"usual": NodePoolSection(provider="cloud")},
 )
 
 
@@ -80,7 +80,7 @@ def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]
         *balancer_needs.balancer_setup_findings(facts, policy),
         *balancer_needs.running_balancer_findings(facts, policy, NOW),
     )
-    broken = (one for one in found if one.state == FindingState.BROKEN)
+    broken = (one for one in found if one.state == FindingSeverity.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
 
@@ -96,7 +96,7 @@ def test_a_whole_set_up_has_nothing_wrong() -> None:
         *balancer_needs.running_balancer_findings(RIGHT, POLICY, NOW),
     )
 
-    assert {FindingState.OK} == {one.state for one in found}
+    assert {FindingSeverity.OK} == {one.state for one in found}
 
 
 def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
@@ -110,7 +110,7 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
 
     assert f"account {BALANCE_ACCOUNT}" == items[0]
     assert f"file {BALANCE_CRON}" == items[-1]
-    assert {FindingState.BROKEN} == {
+    assert {FindingSeverity.BROKEN} == {
         one.state for one in balancer_needs.balancer_setup_findings(bare, POLICY)
     }
 
@@ -174,8 +174,8 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=("root",), admin_hosts=()))
 
     assert {
-        f"alpha: manager {BALANCE_ACCOUNT}": [EditVerb.ADMIT],
-        "alpha: admin host alpha-master": [EditVerb.ADMIT],
+        f"alpha: manager {BALANCE_ACCOUNT}": [SetupEditVerb.ADMIT],
+        "alpha: admin host alpha-master": [SetupEditVerb.ADMIT],
     } == wrong(facts)
 
 
@@ -190,7 +190,7 @@ def test_a_cell_gets_its_manager_and_its_admin_host() -> None:
     ids=["a program", "not to be run", "a folder", "missing"],
 )
 def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -> None:
-    policy = replace(POLICY, providers={"cloud": ProviderSection(program="/opt/site/rent")})
+    policy = replace(POLICY, providers={"cloud": MachineProviderSection(program="/opt/site/rent")})
     paths = {**RIGHT.paths, "/opt/site/rent": found} if found else RIGHT.paths
     items = wrong(replace(RIGHT, paths=paths), policy)
 
@@ -227,9 +227,10 @@ def test_the_service_has_none_of_these_rights() -> None:
     managers = (*RIGHT.cell.managers, "gridbridge")
     facts = replace(RIGHT, cell=replace(RIGHT.cell, managers=managers), service_may_too=True)
 
-    assert {"alpha: manager gridbridge": [EditVerb.DISMISS], "account gridbridge": []} == wrong(
-        facts
-    )
+    assert {
+        "alpha: manager gridbridge": [SetupEditVerb.DISMISS],
+        "account gridbridge": [],
+    } == wrong(facts)
 
 
 def test_sudo_that_reads_another_file_is_found() -> None:
@@ -243,7 +244,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
 
     assert "balancer" in wrong(old)
     *_, last = balancer_needs.running_balancer_findings(blind, POLICY, NOW)
-    assert (FindingState.WARNING, True) == (last.state, "qstat: no answer" in last.found)
+    assert (FindingSeverity.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
 def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
@@ -256,9 +257,9 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("applies", "state"), [(True, FindingState.WARNING), (False, FindingState.NOTE)]
+    ("applies", "state"), [(True, FindingSeverity.WARNING), (False, FindingSeverity.NOTE)]
 )
-def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> None:
+def test_one_that_never_acted_is_told(applies: bool, state: FindingSeverity) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
     *_, last = balancer_needs.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
@@ -267,24 +268,24 @@ def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> Non
 
 
 def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
-    edits = tuple(balancer_needs.balancer_removal_edits(RIGHT))
+    edits = tuple(balancer_needs.balancer_rights_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.name for edit in edits[:-1]
     ]
     assert (
-        SetupEdit(verb=EditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT)
+        SetupEdit(verb=SetupEditVerb.DISMISS, cell="alpha", kind="manager", name=BALANCE_ACCOUNT)
         == edits[-1]
     )
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(
-        balancer_needs.balancer_removal_edits(BalancerFacts(host="alpha-master", uid=0))
+        balancer_needs.balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0))
     )
 
 
 def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
-    edits = tuple(balancer_needs.balancer_removal_edits(replace(RIGHT, host="alpha-old")))
+    edits = tuple(balancer_needs.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.value for edit in edits
@@ -292,7 +293,9 @@ def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_i
 
 
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
-    first = next(iter(balancer_needs.balancer_removal_edits(replace(RIGHT, has_unit=True)))).value
+    first = next(
+        iter(balancer_needs.balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))
+    ).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
@@ -323,8 +326,8 @@ def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
 def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
     """Nobody asks for those of a pool that has no provider."""
     pools = {
-        "fat": PoolSection(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
-        "later": PoolSection(hostgroups="@later"),
+        "fat": NodePoolSection(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
+        "later": NodePoolSection(hostgroups="@later"),
     }
     policy = replace(POLICY, pools=pools, balance=replace(POLICY.balance, queue="main.q"))
 

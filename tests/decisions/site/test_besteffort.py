@@ -13,18 +13,18 @@ from gridbridge.decisions.site.besteffort_findings import (
     besteffort_removal_edits,
 )
 from gridbridge.decisions.site.besteffort_queues import (
-    BestEffortQueues,
-    choose_model_queue,
-    format_slots_by_host,
+    BestEffortQueueLayout,
+    choose_besteffort_model_queue,
+    format_queue_slots_by_host,
     subordinate_lists_by_host,
 )
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings import (
-    BestEffortCell,
-    ComplexRow,
-    EditVerb,
-    FindingState,
+    BestEffortCellFacts,
+    FindingSeverity,
+    QconfComplexRow,
     SetupEdit,
+    SetupEditVerb,
 )
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
@@ -36,9 +36,9 @@ def a_cell(
     queues: dict[str, QconfSettings] | None = None,
     slots: dict[str, dict[str, int]] | None = None,
     **others: object,
-) -> BestEffortCell:
+) -> BestEffortCellFacts:
     """Return a cell of two hosts with two slots each, on which nothing was set up."""
-    plain = BestEffortCell(
+    plain = BestEffortCellFacts(
         complexes={},
         queues={"all.q": LOCAL, **(queues or {})},
         environments={
@@ -50,7 +50,7 @@ def a_cell(
     return replace(plain, **others)  # type: ignore[arg-type]  # by their names
 
 
-def ready() -> BestEffortCell:
+def ready() -> BestEffortCellFacts:
     """Return one on which all is set up."""
     queue = {
         **LOCAL,
@@ -67,10 +67,12 @@ def ready() -> BestEffortCell:
     )
 
 
-def edits(cell: BestEffortCell, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
+def edits(
+    cell: BestEffortCellFacts, model: str = "all.q", most: int | None = None
+) -> list[SetupEdit]:
     """Return what is to be done, in order."""
     found = besteffort_queue_findings("alpha", cell, model, most)
-    return [edit for each in found if each.state is not FindingState.OK for edit in each.mend]
+    return [edit for each in found if each.state is not FindingSeverity.OK for edit in each.mend]
 
 
 @pytest.mark.parametrize("largest", [1, 2, 7, 8, 9, 64, 100])
@@ -80,7 +82,7 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
 ) -> None:
     """And no block makes way that need not."""
     cell = a_cell(slots={"all.q": {"big": largest, "small": -(-largest // 2)}})
-    blocks = BestEffortQueues(cell, "all.q", most)
+    blocks = BestEffortQueueLayout(cell, "all.q", most)
     suspended_at = blocks.subordinates("all.q").values()
 
     for host, slots in cell.slots["all.q"].items():
@@ -92,7 +94,7 @@ def test_what_goes_on_and_local_jobs_never_have_more_slots_than_the_host(
 
 
 def test_with_blocks_of_one_slot_just_as_many_make_way_as_are_needed() -> None:
-    assert BestEffortQueues(a_cell(), "all.q", 8).subordinates("all.q") == {
+    assert BestEffortQueueLayout(a_cell(), "all.q", 8).subordinates("all.q") == {
         "gb-be1": 1,
         "gb-be2": 2,
     }
@@ -113,13 +115,13 @@ def test_the_queues_open_when_all_else_is_in_place() -> None:
     done = edits(a_cell(quotas={"q": QUOTA}))
 
     assert [(one.verb, one.name, one.attribute) for one in done] == [
-        (EditVerb.SET_COMPLEX, "gb_besteffort", ""),
-        (EditVerb.EXEMPT, "q", "name gb-besteffort"),
-        (EditVerb.ADD_QUEUE, "gb-be1", "all.q"),
-        (EditVerb.ADD_QUEUE, "gb-be2", "all.q"),
-        (EditVerb.MERGE, "all.q", "subordinate_list"),
-        (EditVerb.REPLACE, "gb-be1", "slots"),
-        (EditVerb.REPLACE, "gb-be2", "slots"),
+        (SetupEditVerb.SET_COMPLEX, "gb_besteffort", ""),
+        (SetupEditVerb.EXEMPT, "q", "name gb-besteffort"),
+        (SetupEditVerb.ADD_QUEUE, "gb-be1", "all.q"),
+        (SetupEditVerb.ADD_QUEUE, "gb-be2", "all.q"),
+        (SetupEditVerb.MERGE, "all.q", "subordinate_list"),
+        (SetupEditVerb.REPLACE, "gb-be1", "slots"),
+        (SetupEditVerb.REPLACE, "gb-be2", "slots"),
     ]
     made = dict(line.split(" ", 1) for line in done[2].value.splitlines())
     assert (made["slots"], made["pe_list"], made["user_lists"]) == ("0", "smp", "staff")
@@ -132,7 +134,7 @@ def test_nothing_is_to_be_done_when_all_is_there() -> None:
 
 def test_a_queue_that_nobody_but_best_effort_tasks_may_use() -> None:
     """FORCED: a job that does not ask for it is never started there (complex(5))."""
-    wrong = ComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
+    wrong = QconfComplexRow(name="gb_besteffort", shortcut="x", type="BOOL", relation="==")
 
     assert (
         edits(replace(ready(), complexes={"gb_besteffort": wrong}))[0].value.split()[4] == "FORCED"
@@ -149,10 +151,10 @@ def test_each_attribute_is_put_right(attribute: str, value: str) -> None:
 
     (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert (edit.verb, edit.name, edit.attribute) == (EditVerb.REPLACE, "gb-be1", attribute)
+    assert (edit.verb, edit.name, edit.attribute) == (SetupEditVerb.REPLACE, "gb-be1", attribute)
 
 
-def without_resource() -> BestEffortCell:
+def without_resource() -> BestEffortCellFacts:
     """Return a set-up of which somebody took gb_besteffort from a queue."""
     cell = ready()
     queue = cell.queues["gb-be1"] | {"complex_values": "NONE"}
@@ -163,7 +165,11 @@ def test_a_queue_that_lost_its_resource_is_put_right_and_no_local_queue() -> Non
     """It would take everybody's jobs and end them; nothing else is changed for it."""
     (edit,) = edits(without_resource())
 
-    assert (edit.verb, edit.name, edit.value) == (EditVerb.MERGE, "gb-be1", "gb_besteffort=TRUE")
+    assert (edit.verb, edit.name, edit.value) == (
+        SetupEditVerb.MERGE,
+        "gb-be1",
+        "gb_besteffort=TRUE",
+    )
 
 
 def test_a_list_for_a_host_has_the_resource_too() -> None:
@@ -173,7 +179,11 @@ def test_a_list_for_a_host_has_the_resource_too() -> None:
     queue = cell.queues["gb-be1"] | own
     (edit,) = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert (edit.verb, edit.name, edit.value) == (EditVerb.MERGE, "gb-be1@n1", "gb_besteffort=TRUE")
+    assert (edit.verb, edit.name, edit.value) == (
+        SetupEditVerb.MERGE,
+        "gb-be1@n1",
+        "gb_besteffort=TRUE",
+    )
 
 
 def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
@@ -181,8 +191,8 @@ def test_a_host_with_more_slots_gets_more_and_keeps_the_old_queues() -> None:
     done = edits(replace(cell, slots={**cell.slots, "all.q": {"n1": 2, "n2": 3}}))
 
     assert [(one.verb, one.name, one.value) for one in done[1:]] == [
-        (EditVerb.MERGE, "all.q", "gb-be3=3"),
-        (EditVerb.REPLACE, "gb-be3", "0,[n2=1]"),
+        (SetupEditVerb.MERGE, "all.q", "gb-be3=3"),
+        (SetupEditVerb.REPLACE, "gb-be3", "0,[n2=1]"),
     ]
 
 
@@ -195,14 +205,14 @@ def test_blocks_keep_their_size_until_another_number_of_queues_is_asked_for(
     slots = {name: {"n1": 4, "n2": 4} for name in ("gb-be1", "gb-be2")} | {
         "all.q": {"n1": 8, "n2": 8}
     }
-    assert BestEffortQueues(replace(cell, slots=slots), "all.q", most).size == right
+    assert BestEffortQueueLayout(replace(cell, slots=slots), "all.q", most).size == right
 
 
 def test_blocks_grow_when_hosts_get_so_many_slots_that_there_would_be_too_many() -> None:
     cell = ready()
 
     assert (
-        BestEffortQueues(
+        BestEffortQueueLayout(
             replace(cell, slots={**cell.slots, "all.q": {"n1": 64}}), "all.q", None
         ).size
         == 8
@@ -227,25 +237,28 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": "slots=2(low.q:1:sr)"}})
     (wrong,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
 
-    assert (wrong.state, wrong.mend) == (FindingState.BROKEN, ())
+    assert (wrong.state, wrong.mend) == (FindingSeverity.BROKEN, ())
 
 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (ComplexRow(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
-        (ComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
-        (ComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
+        (QconfComplexRow(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
+        (QconfComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
+        (
+            QconfComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"),
+            "asks for alone",
+        ),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )
-def test_consumables_that_no_queue_can_exempt_are_named(row: ComplexRow, words: str) -> None:
+def test_consumables_that_no_queue_can_exempt_are_named(row: QconfComplexRow, words: str) -> None:
     """A local job that lacks one is not started, and only a started one displaces tasks."""
     cell = a_cell(complexes={row.name: row}, taken={row.name: ("n1", "elsewhere")})
 
     (told,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
 
-    assert told.state is FindingState.WARNING
+    assert told.state is FindingSeverity.WARNING
     assert words in told.hint
     assert "at n1," in told.found
 
@@ -253,16 +266,16 @@ def test_consumables_that_no_queue_can_exempt_are_named(row: ComplexRow, words: 
 def test_the_model_is_the_largest_local_queue_or_the_one_that_was_chosen() -> None:
     cell = a_cell({"wide.q": {"hostlist": "@all"}}, {"wide.q": {"n1": 2, "n2": 2, "n3": 1}})
 
-    assert choose_model_queue(cell, None) == "wide.q"
-    assert choose_model_queue(cell, "all.q") == "all.q"
-    assert choose_model_queue(cell, "none.q") == ""
+    assert choose_besteffort_model_queue(cell, None) == "wide.q"
+    assert choose_besteffort_model_queue(cell, "all.q") == "all.q"
+    assert choose_besteffort_model_queue(cell, "none.q") == ""
     there = {"wide.q": {"hostlist": "@all"}, **ready().queues}
-    assert choose_model_queue(replace(cell, queues=there), None) == "all.q"
+    assert choose_besteffort_model_queue(replace(cell, queues=there), None) == "all.q"
 
 
 def test_slots_are_written_as_a_queue_has_them() -> None:
-    assert format_slots_by_host({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
-    assert format_slots_by_host({}) == "0"
+    assert format_queue_slots_by_host({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
+    assert format_queue_slots_by_host({}) == "0"
 
 
 def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> None:
@@ -273,14 +286,14 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
     )
 
     assert [(one.verb, one.name) for one in done] == [
-        (EditVerb.SUSPEND, "gb-be1"),
-        (EditVerb.SUSPEND, "gb-be2"),
-        (EditVerb.SHELL, ""),
-        (EditVerb.DROP, "all.q"),
-        (EditVerb.DROP_QUEUE, "gb-be1"),
-        (EditVerb.DROP_QUEUE, "gb-be2"),
-        (EditVerb.INCLUDE, "q"),
-        (EditVerb.DROP_COMPLEX, "gb_besteffort"),
+        (SetupEditVerb.SUSPEND, "gb-be1"),
+        (SetupEditVerb.SUSPEND, "gb-be2"),
+        (SetupEditVerb.SHELL, ""),
+        (SetupEditVerb.DROP, "all.q"),
+        (SetupEditVerb.DROP_QUEUE, "gb-be1"),
+        (SetupEditVerb.DROP_QUEUE, "gb-be2"),
+        (SetupEditVerb.INCLUDE, "q"),
+        (SetupEditVerb.DROP_COMPLEX, "gb_besteffort"),
     ]
     assert done[3].value == "gb-be1=1,gb-be2=2"
 
@@ -289,7 +302,7 @@ def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
     dropped = [
         one.name
         for one in besteffort_removal_edits("alpha", without_resource())
-        if one.verb == EditVerb.DROP_QUEUE
+        if one.verb == SetupEditVerb.DROP_QUEUE
     ]
 
     assert dropped == ["gb-be1", "gb-be2"]
@@ -301,12 +314,12 @@ def test_a_resource_that_another_queue_offers_stays() -> None:
 
     verbs = [one.verb for one in besteffort_removal_edits("alpha", replace(cell, queues=own))]
 
-    assert EditVerb.DROP_COMPLEX not in verbs
+    assert SetupEditVerb.DROP_COMPLEX not in verbs
     assert list(besteffort_removal_edits("alpha", a_cell())) == []
 
 
 def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:
-    blocks = BestEffortQueues(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
+    blocks = BestEffortQueueLayout(a_cell(slots={"all.q": {"n1": 0}}), "all.q", None)
 
     assert (blocks.names(), blocks.subordinates("all.q")) == ((), {})
 
@@ -341,7 +354,7 @@ def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, v
     queue = cell.queues["gb-be1"] | {attribute: value}
     done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert [qconf.edit_command(edit) for edit in done] == [
+    assert [qconf.setup_edit_shell_line(edit) for edit in done] == [
         f"qconf -purge queue {attribute} gb-be1@n1"
     ]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site.check_findings import (
-    missing_queue_findings,
+    no_transfer_queue_findings,
     running_site_findings,
     worst_finding_state,
 )
@@ -15,7 +15,7 @@ from gridbridge.decisions.site.transfer_host import (
     PROGRAMS,
     program_file_findings,
     service_sudoers_line,
-    state_file_finding,
+    state_file_privacy_finding,
     transfer_host_findings,
 )
 from gridbridge.model.cluster import Cluster, ClusterKind
@@ -23,14 +23,14 @@ from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import (
     ClusterFacts,
+    NonRootWritablePaths,
     PathFacts,
     PollerFacts,
-    RootTreeFacts,
-    SshKeyFacts,
+    SshKeyLoginFacts,
     StageDirFacts,
     TransferHostFacts,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -83,10 +83,10 @@ def judged(facts: TransferHostFacts) -> list[CheckFinding]:
     found = (
         *program_file_findings(facts),
         *transfer_host_findings(facts, SITE),
-        state_file_finding(facts, SITE),
+        state_file_privacy_finding(facts, SITE),
         *running_site_findings(facts, POLICY),
     )
-    return [each for each in found if each.state != FindingState.OK]
+    return [each for each in found if each.state != FindingSeverity.OK]
 
 
 def command(facts: TransferHostFacts) -> str:
@@ -102,7 +102,7 @@ def granting(line: str) -> TransferHostFacts:
 
 def changeable(folder: str) -> TransferHostFacts:
     """Return a host on which others may change one of root's folders."""
-    wrong = RootTreeFacts(
+    wrong = NonRootWritablePaths(
         files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",)
     )
     return replace(a_host(), trees={folder: wrong})
@@ -115,7 +115,7 @@ def test_nothing_is_said_of_a_site_that_is_well() -> None:
 def test_what_others_could_have_changed_is_told_by_one_example() -> None:
     (found,) = judged(changeable("/opt/gridbridge/venv"))
 
-    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", FindingState.BROKEN)
+    assert (found.item, found.state) == ("folder /opt/gridbridge/venv", FindingSeverity.BROKEN)
     assert found.found == "/x belongs to alice, and 1 more"
 
 
@@ -194,7 +194,7 @@ def test_what_a_user_may_not_see_is_a_warning_without_a_command(
 ) -> None:
     (found,) = judged(facts)
 
-    assert (found.item, found.state, found.mend) == (item, FindingState.WARNING, ())
+    assert (found.item, found.state, found.mend) == (item, FindingSeverity.WARNING, ())
     assert found.found == "not visible to this user"
 
 
@@ -233,29 +233,33 @@ def test_a_poller_without_fresh_values_is_broken_and_started_again(
 ) -> None:
     (each,) = judged(replace(a_host(), poller=poller))
 
-    assert (each.state, each.found) == (FindingState.BROKEN, found)
+    assert (each.state, each.found) == (FindingSeverity.BROKEN, found)
     assert ("kill -9 5" in each.mend[0].value) == bool(poller.pid)
 
 
 @pytest.mark.parametrize(
     ("cell", "item", "state"),
     [
-        (replace(WELL, trouble="no answer in time"), "beta: qmaster", FindingState.BROKEN),
+        (replace(WELL, trouble="no answer in time"), "beta: qmaster", FindingSeverity.BROKEN),
         (
             replace(WELL, trouble='denied: host "tee" is not an admin host'),
             "beta: admin host tee",
-            FindingState.BROKEN,
+            FindingSeverity.BROKEN,
         ),
-        (replace(WELL, trouble="refused", other_port=6454), "beta: qmaster", FindingState.BROKEN),
-        (replace(WELL, version="GE 6.2u5"), "beta: version", FindingState.WARNING),
-        (replace(WELL, ahead_s=None), "beta: clock", FindingState.WARNING),
-        (replace(WELL, ahead_s=5.1), "beta: clock", FindingState.WARNING),
-        (replace(WELL, ahead_s=-5.1), "beta: clock", FindingState.WARNING),
+        (
+            replace(WELL, trouble="refused", other_port=6454),
+            "beta: qmaster",
+            FindingSeverity.BROKEN,
+        ),
+        (replace(WELL, version="GE 6.2u5"), "beta: version", FindingSeverity.WARNING),
+        (replace(WELL, ahead_s=None), "beta: clock", FindingSeverity.WARNING),
+        (replace(WELL, ahead_s=5.1), "beta: clock", FindingSeverity.WARNING),
+        (replace(WELL, ahead_s=-5.1), "beta: clock", FindingSeverity.WARNING),
     ],
     ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
 )
 def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
-    cell: ClusterFacts, item: str, state: FindingState
+    cell: ClusterFacts, item: str, state: FindingSeverity
 ) -> None:
     (each,) = judged(replace(a_host(), cells={"beta": cell}))
 
@@ -274,13 +278,16 @@ OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 
 @pytest.mark.parametrize(
     ("trouble", "state"),
-    [("", FindingState.OK), ("ssh: far does not let the key of alice in", FindingState.WARNING)],
+    [
+        ("", FindingSeverity.OK),
+        ("ssh: far does not let the key of alice in", FindingSeverity.WARNING),
+    ],
     ids=["let in", "refused"],
 )
 def test_a_key_is_judged_by_whether_it_leads_into_the_account(
-    trouble: str, state: FindingState
+    trouble: str, state: FindingSeverity
 ) -> None:
-    key = SshKeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
+    key = SshKeyLoginFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
     found = running_site_findings(replace(a_host(), keys=(key,)), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: key of alice"]
@@ -292,10 +299,10 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(
 
 @pytest.mark.parametrize(
     ("place", "state"),
-    [("", FindingState.OK), ("far", FindingState.WARNING)],
+    [("", FindingSeverity.OK), ("far", FindingSeverity.WARNING)],
     ids=["there", "missing"],
 )
-def test_what_carries_files_is_looked_for(place: str, state: FindingState) -> None:
+def test_what_carries_files_is_looked_for(place: str, state: FindingSeverity) -> None:
     found = running_site_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: rsync"]
@@ -309,7 +316,7 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
 
     (judged,) = [each for each in found if each.item == "beta: stage_dir"]
     assert (judged.state, judged.where) == (
-        (FindingState.BROKEN, "far") if wrong else (FindingState.OK, "")
+        (FindingSeverity.BROKEN, "far") if wrong else (FindingSeverity.OK, "")
     )
     assert [edit.value for edit in judged.mend] == (["mkdir /scratch"] if wrong else [])
 
@@ -318,20 +325,20 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
     ("server", "expected"),
     [
         (OAR, {}),
-        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": FindingState.BROKEN}),
-        (replace(OAR, version="OAR 3.0"), {"beta: version": FindingState.WARNING}),
-        (replace(OAR, ahead_s=-9.0), {"beta: clock": FindingState.WARNING}),
+        (replace(OAR, trouble="DBI connect failed"), {"beta: OAR server": FindingSeverity.BROKEN}),
+        (replace(OAR, version="OAR 3.0"), {"beta: version": FindingSeverity.WARNING}),
+        (replace(OAR, ahead_s=-9.0), {"beta: clock": FindingSeverity.WARNING}),
     ],
     ids=["well", "silent", "version", "behind"],
 )
 def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
-    server: ClusterFacts, expected: dict[str, FindingState]
+    server: ClusterFacts, expected: dict[str, FindingSeverity]
 ) -> None:
     clusters = {**POLICY.clusters, "beta": Cluster(kind=ClusterKind.OAR)}
     seen = replace(a_host(), cells={"beta": server})
     found = running_site_findings(seen, replace(POLICY, clusters=clusters))
 
-    wrong = {each.item: each.state for each in found if each.state != FindingState.OK}
+    wrong = {each.item: each.state for each in found if each.state != FindingSeverity.OK}
     assert wrong == expected
 
 
@@ -340,20 +347,22 @@ def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
     [
         ("", []),
         ("a", []),
-        ("d", [FindingState.WARNING]),
-        ("E", [FindingState.BROKEN]),
-        ("dE", [FindingState.BROKEN, FindingState.WARNING]),
-        ("au", [FindingState.BROKEN]),
+        ("d", [FindingSeverity.WARNING]),
+        ("E", [FindingSeverity.BROKEN]),
+        ("dE", [FindingSeverity.BROKEN, FindingSeverity.WARNING]),
+        ("au", [FindingSeverity.BROKEN]),
     ],
 )
-def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[FindingState]) -> None:
+def test_a_queue_that_needs_somebody_is_reported(
+    letters: str, states: list[FindingSeverity]
+) -> None:
     found = judged(replace(a_host(), queues={"transfer-beta@tee": queue_state(letters)}))
 
     assert [each.state for each in found] == states
 
 
 def test_a_site_without_queues_is_told_how_to_make_one() -> None:
-    (found,) = missing_queue_findings(replace(POLICY, queues={}))
+    (found,) = no_transfer_queue_findings(replace(POLICY, queues={}))
 
     assert found.mend[0].value == "gridbridge setup transfer beta --apply"
 
@@ -368,24 +377,26 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 def test_a_site_that_can_have_no_queue_is_well_without(
     clusters: dict[str, Cluster], why: str
 ) -> None:
-    (found,) = missing_queue_findings(
+    (found,) = no_transfer_queue_findings(
         Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
     )
 
-    assert found.state == FindingState.OK
+    assert found.state == FindingSeverity.OK
     assert found.found == f"none: a transfer queue needs a Grid Engine home, and {why}"
 
 
 @pytest.mark.parametrize(
     ("states", "expected"),
     [
-        ([], FindingState.OK),
-        (["ok", "warning"], FindingState.WARNING),
-        (["broken", "warning"], FindingState.BROKEN),
+        ([], FindingSeverity.OK),
+        (["ok", "warning"], FindingSeverity.WARNING),
+        (["broken", "warning"], FindingSeverity.BROKEN),
     ],
 )
-def test_the_worst_item_decides(states: list[str], expected: FindingState) -> None:
-    found = tuple(CheckFinding(item="x", state=FindingState(state), found="") for state in states)
+def test_the_worst_item_decides(states: list[str], expected: FindingSeverity) -> None:
+    found = tuple(
+        CheckFinding(item="x", state=FindingSeverity(state), found="") for state in states
+    )
 
     assert worst_finding_state(found) == expected
 
@@ -408,8 +419,8 @@ def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_
 
     (found,) = judged(facts)
     wanted = (
-        (FindingState.BROKEN, shut.trouble)
+        (FindingSeverity.BROKEN, shut.trouble)
         if is_root
-        else (FindingState.WARNING, "not visible to this user")
+        else (FindingSeverity.WARNING, "not visible to this user")
     )
     assert (found.state, found.found) == wanted

@@ -8,7 +8,7 @@ from gridbridge.decisions.site.disk_space import (
     first_disk_space_problem,
 )
 from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 
 SPOOL = "/var/spool/gridbridge"
 WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)
@@ -20,7 +20,7 @@ def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
     )
     found = {one.item: (one.state, one.found) for one in disk_space_findings({SPOOL: room})}
 
-    told = (FindingState.WARNING, "100000 of bob, 2 of al, 2 of cy")
+    told = (FindingSeverity.WARNING, "100000 of bob, 2 of al, 2 of cy")
     assert found[f"folders in {SPOOL}"] == told
 
 
@@ -57,7 +57,7 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: st
     )
     assert finding.item == f"room in {SPOOL}"
     assert (finding.state, finding.found) == (
-        (FindingState.BROKEN, told) if told else (FindingState.OK, finding.found)
+        (FindingSeverity.BROKEN, told) if told else (FindingSeverity.OK, finding.found)
     )
 
 

@@ -6,7 +6,7 @@ from gridbridge.decisions.site import embedded_site_findings
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
@@ -32,7 +32,7 @@ def wrong(
     return [
         (each.item, each.found, str(each.mend[0].value))
         for each in found
-        if each.state != FindingState.OK
+        if each.state != FindingSeverity.OK
     ]
 
 

@@ -4,45 +4,45 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, describe_home_job
-from gridbridge.model.snapshot import JobStanding, JobStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, describe_home_job_state
+from gridbridge.model.snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.states import JobState, JobStateFact
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SINCE = NOON - timedelta(minutes=5)
 
 
-def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> JobStatus:
+def row(*facts: str, text: str, tasks: tuple[range, ...] = (), queue: str = "") -> JobListRow:
     """Return what a list says of some tasks of job 12, for five minutes."""
     state = JobState(facts, text)
-    return JobStatus(
+    return JobListRow(
         job_id=12, name="n", owner="alice", state=state, since=SINCE, tasks=tasks, queue=queue
     )
 
 
 def told(
-    *rows: JobStatus, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()
+    *rows: JobListRow, errors: tuple[str, ...] = (), hindrances: tuple[str, ...] = ()
 ) -> list[str]:
     """Return what is told of them."""
-    job = JobStanding(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
-    return [*describe_home_job(job, NOON)]
+    job = ListedJobStatus(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
+    return [*describe_home_job_state(job, NOON)]
 
 
 def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
     """In its words; of many reasons the first are told."""
     many = tuple(f"queue {number} is full" for number in range(MOST_TOLD + 2))
 
-    assert told(row(JobFact.WAITING, text="qw"), hindrances=many) == [
+    assert told(row(JobStateFact.WAITING, text="qw"), hindrances=many) == [
         "it waits for 5 min (qw)",
         *(f"it can't start: {each}" for each in many[:MOST_TOLD]),
         "2 more reasons: qstat -j 12",
     ]
-    assert told(row(JobFact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
+    assert told(row(JobStateFact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
 
 
 def test_a_held_job_is_told_how_it_is_released() -> None:
     """The hold may be its user's, or wait for other jobs."""
-    assert told(row(JobFact.WAITING, JobFact.HELD, text="hqw")) == [
+    assert told(row(JobStateFact.WAITING, JobStateFact.HELD, text="hqw")) == [
         "it waits, held for 5 min (hqw)",
         "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
     ]
@@ -51,7 +51,7 @@ def test_a_held_job_is_told_how_it_is_released() -> None:
 def test_an_error_is_told_once_with_what_clears_it() -> None:
     """Each task of an array has its own, and they are often the same."""
     error = "can't chdir to /nonexistent"
-    state = row(JobFact.WAITING, JobFact.ERROR, text="Eqw", tasks=(range(1, 3),))
+    state = row(JobStateFact.WAITING, JobStateFact.ERROR, text="Eqw", tasks=(range(1, 3),))
 
     assert told(state, errors=(error, error)) == [
         "2 tasks (1 to 2) are in error state for 5 min (Eqw)",
@@ -63,22 +63,22 @@ def test_an_error_is_told_once_with_what_clears_it() -> None:
 @pytest.mark.parametrize(
     ("facts", "text", "tasks", "sentence"),
     [
-        ((JobFact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
-        ((JobFact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
+        ((JobStateFact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
+        ((JobStateFact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
         (
-            (JobFact.RUNNING, JobFact.SUSPENDED),
+            (JobStateFact.RUNNING, JobStateFact.SUSPENDED),
             "s",
             (),
             "it is suspended in all.q@n1 for 5 min (s)",
         ),
         (
-            (JobFact.RUNNING, JobFact.DELETING),
+            (JobStateFact.RUNNING, JobStateFact.DELETING),
             "dr",
             (),
             "it is being deleted in all.q@n1 for 5 min (dr)",
         ),
         (
-            (JobFact.UNKNOWN,),
+            (JobStateFact.UNKNOWN,),
             "?",
             (),
             "it is in a state that is not known in all.q@n1 for 5 min (?)",

@@ -5,20 +5,22 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site import queue_order_rules
-from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.model.site.site_section import QueueOffer, QueueOrder
+from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.site_section import TransferQueueOffer, TransferQueueOrder
 
-BETA = QueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
-DELTA = QueueOffer(
+BETA = TransferQueueOffer(
+    queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2
+)
+DELTA = TransferQueueOffer(
     queue="transfer-delta", cluster="delta", seq_no=200, free_slots=2, slots=2, cost=1
 )
-GAMMA = QueueOffer(
+GAMMA = TransferQueueOffer(
     queue="transfer-gamma", cluster="gamma", seq_no=300, free_slots=4, slots=4, cost=1
 )
 EVERY = (BETA, DELTA, GAMMA)
 
 
-def busy(offer: QueueOffer, pending: int) -> QueueOffer:
+def busy(offer: TransferQueueOffer, pending: int) -> TransferQueueOffer:
     """Return a queue whose cluster has no free slot, and so many tasks that wait."""
     return replace(offer, free_slots=0, pending=pending)
 
@@ -35,41 +37,50 @@ def busy(offer: QueueOffer, pending: int) -> QueueOffer:
         pytest.param(replace(BETA, is_heard=False), float("inf"), id="silent"),
     ],
 )
-def test_a_wait_is_counted_in_turns_of_all_slots(offer: QueueOffer, expected: float) -> None:
-    assert queue_order_rules.slot_turns_until_start(offer) == expected
+def test_a_wait_is_counted_in_turns_of_all_slots(
+    offer: TransferQueueOffer, expected: float
+) -> None:
+    assert queue_order_rules.estimated_wait_per_slot(offer) == expected
 
 
 @pytest.mark.parametrize(
     ("offers", "order", "expected"),
     [
-        pytest.param(EVERY, QueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
-        pytest.param(EVERY, QueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"),
+        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
         pytest.param(
-            (busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, "delta gamma beta", id="beta is full"
+            EVERY, TransferQueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"
+        ),
+        pytest.param(
+            (busy(BETA, 7), DELTA, GAMMA),
+            TransferQueueOrder.WAIT,
+            "delta gamma beta",
+            id="beta is full",
         ),
         pytest.param(
             (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)),
-            QueueOrder.WAIT,
+            TransferQueueOrder.WAIT,
             "delta beta gamma",
             id="all are full",
         ),
         pytest.param(
             (replace(BETA, is_heard=False), DELTA, busy(GAMMA, 99)),
-            QueueOrder.WAIT,
+            TransferQueueOrder.WAIT,
             "delta gamma beta",
             id="who is silent comes last",
         ),
-        pytest.param(EVERY, QueueOrder.COST, "delta gamma beta", id="equal costs: as it is"),
+        pytest.param(
+            EVERY, TransferQueueOrder.COST, "delta gamma beta", id="equal costs: as it is"
+        ),
         pytest.param(
             (BETA, busy(DELTA, 9), GAMMA),
-            QueueOrder.COST,
+            TransferQueueOrder.COST,
             "gamma delta beta",
             id="equal costs: the least wait",
         ),
     ],
 )
 def test_the_order_is_by_policy(
-    offers: tuple[QueueOffer, ...], order: QueueOrder, expected: str
+    offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
         found = queue_order_rules.rank_transfer_queues(given, order)
@@ -77,21 +88,25 @@ def test_the_order_is_by_policy(
         assert " ".join(one.cluster for one in found) == expected
 
 
-def numbers(offers: tuple[QueueOffer, ...], order: QueueOrder) -> dict[str, int]:
+def numbers(offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
-    changed = {one.queue: one.after for one in queue_order_rules.renumber_queues(offers, order)}
+    changed = {
+        one.queue: one.after for one in queue_order_rules.renumber_transfer_queues(offers, order)
+    }
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
 def test_queues_exchange_their_numbers() -> None:
-    found = numbers((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT)
+    found = numbers((busy(BETA, 7), DELTA, GAMMA), TransferQueueOrder.WAIT)
 
     assert found == {"beta": 300, "delta": 100, "gamma": 200}
 
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
     assert (
-        queue_order_rules.renumber_queues((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT)
+        queue_order_rules.renumber_transfer_queues(
+            (BETA, busy(DELTA, 9), busy(GAMMA, 99)), TransferQueueOrder.WAIT
+        )
         == ()
     )
 
@@ -99,13 +114,15 @@ def test_queues_that_stand_right_keep_their_numbers() -> None:
 def test_equal_numbers_are_told_apart() -> None:
     same = tuple(replace(one, seq_no=100) for one in EVERY)
 
-    assert numbers(same, QueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
+    assert numbers(same, TransferQueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
 
 
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = queue_order_rules.renumber_queues((BETA, DELTA, odd), QueueOrder.COST)
+    changed = queue_order_rules.renumber_transfer_queues(
+        (BETA, DELTA, odd), TransferQueueOrder.COST
+    )
 
     assert {one.queue: one.after for one in changed} == {
         "transfer-delta": 100,
@@ -116,15 +133,15 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert queue_order_rules.renumber_queues(EVERY, QueueOrder.SEQ_NO) == ()
-    found = queue_order_rules.restore_queue_numbers(EVERY, former)
+    assert queue_order_rules.renumber_transfer_queues(EVERY, TransferQueueOrder.SEQ_NO) == ()
+    found = queue_order_rules.restore_former_queue_numbers(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
-    told = queue_order_rules.describe_queue_order((busy(BETA, 7), DELTA), QueueOrder.WAIT)
+    told = queue_order_rules.describe_queue_order((busy(BETA, 7), DELTA), TransferQueueOrder.WAIT)
     cheap = queue_order_rules.describe_queue_order(
-        (replace(BETA, cost=0.5), DELTA), QueueOrder.COST
+        (replace(BETA, cost=0.5), DELTA), TransferQueueOrder.COST
     )
 
     assert told == (
@@ -144,19 +161,25 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
 @pytest.mark.parametrize(
     ("offers", "order", "former", "is_set_up"),
     [
-        pytest.param(EVERY, QueueOrder.SEQ_NO, {}, True, id="nothing was ever changed"),
-        pytest.param(EVERY, QueueOrder.SEQ_NO, AT_FIRST, False, id="not taken back"),
-        pytest.param(EVERY, QueueOrder.COST, {}, False, id="costs that were never set up"),
-        pytest.param(EVERY, QueueOrder.COST, AT_FIRST, False, id="costs changed in the file"),
-        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, {}, False, id="waits, never set up"),
-        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, AT_FIRST, True, id="waits change"),
+        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, {}, True, id="nothing was ever changed"),
+        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, AT_FIRST, False, id="not taken back"),
+        pytest.param(EVERY, TransferQueueOrder.COST, {}, False, id="costs that were never set up"),
+        pytest.param(
+            EVERY, TransferQueueOrder.COST, AT_FIRST, False, id="costs changed in the file"
+        ),
+        pytest.param(
+            (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT, {}, False, id="waits, never set up"
+        ),
+        pytest.param(
+            (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT, AT_FIRST, True, id="waits change"
+        ),
         pytest.param(
             (
                 replace(DELTA, seq_no=1),
                 replace(GAMMA, seq_no=2, pending=9),
                 replace(BETA, seq_no=3),
             ),
-            QueueOrder.COST,
+            TransferQueueOrder.COST,
             AT_FIRST,
             True,
             id="of equal costs waits change",
@@ -164,10 +187,13 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
     ],
 )
 def test_an_order_that_was_not_set_up_is_a_warning(
-    offers: tuple[QueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
+    offers: tuple[TransferQueueOffer, ...],
+    order: TransferQueueOrder,
+    former: dict[str, int],
+    is_set_up: bool,
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
     found = queue_order_rules.queue_order_finding(offers, order, former)
 
-    assert found.state is (FindingState.OK if is_set_up else FindingState.WARNING)
+    assert found.state is (FindingSeverity.OK if is_set_up else FindingSeverity.WARNING)
     assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

@@ -12,14 +12,14 @@ import pytest
 from gridbridge.decisions.site.queue_section import (
     queue_section_findings,
     queue_section_removal_edits,
-    spool_limit_finding,
     total_transfer_slots,
+    user_spool_limit_finding,
 )
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueDefaults
-from gridbridge.model.site.setup_findings import FindingState, SetupEdit
+from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 from tests.decisions.site.setups import WANTED
@@ -35,13 +35,15 @@ POLICY = Policy(
 )
 
 
-@pytest.mark.parametrize(("slots", "state"), [(500, FindingState.OK), (501, FindingState.WARNING)])
-def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingState) -> None:
-    assert spool_limit_finding(POLICY, slots).state == state
+@pytest.mark.parametrize(
+    ("slots", "state"), [(500, FindingSeverity.OK), (501, FindingSeverity.WARNING)]
+)
+def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingSeverity) -> None:
+    assert user_spool_limit_finding(POLICY, slots).state == state
 
 
 def test_a_spool_without_room_has_its_remedy() -> None:
-    found = spool_limit_finding(POLICY, 600)
+    found = user_spool_limit_finding(POLICY, 600)
 
     assert found.found == "2000, too few for 600 transfer slots of one user"
     assert found.right == "2400 at least"
@@ -85,7 +87,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
         slots=9,
         pending_limit=1,
         recall_wait_s=5.0,
-        asks=QueueDefaults({"mem_free": "64G"}),
+        asks=DefaultRequestsOfQueue({"mem_free": "64G"}),
     )
     (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
@@ -133,5 +135,5 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
         replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED
     )
 
-    assert kept.state == FindingState.OK
+    assert kept.state == FindingSeverity.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")

@@ -5,27 +5,27 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.execution_host import load_value_findings, widen_gid_range
+from gridbridge.decisions.site.execution_host import sensor_load_value_findings, widen_gid_range
 from gridbridge.decisions.site.transfer_queue_findings import (
-    is_foreign_queue,
-    queue_load_thresholds,
+    is_existing_non_transfer_queue,
     sendable_parallel_environments,
-    wanted_queue_attributes,
+    transfer_queue_attributes,
+    transfer_queue_load_thresholds,
 )
 from gridbridge.decisions.site.transfer_setup import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
-from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
+from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
 from gridbridge.model.site.setup_findings import (
-    ComplexRow,
-    EditVerb,
-    FindingState,
+    FindingSeverity,
+    QconfComplexRow,
     RunningExecd,
     SetupEdit,
+    SetupEditVerb,
     SharedSettingUndo,
-    TransferQueueSetup,
     TransferSetupSituation,
+    WantedTransferQueue,
 )
 from tests.decisions.site.setups import (
     SENSOR,
@@ -45,17 +45,17 @@ def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
     made = (
         edit
         for each in transfer_setup_findings(situation)
-        if each.state != FindingState.OK
+        if each.state != FindingSeverity.OK
         for edit in each.mend
     )
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
-def wrong(situation: TransferSetupSituation) -> dict[str, FindingState]:
+def wrong(situation: TransferSetupSituation) -> dict[str, FindingSeverity]:
     return {
         each.item: each.state
         for each in transfer_setup_findings(situation)
-        if each.state != FindingState.OK
+        if each.state != FindingSeverity.OK
     }
 
 
@@ -92,11 +92,11 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
     (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
 
-    assert (found.state is FindingState.OK, [edit.name for edit in found.mend]) == (
+    assert (found.state is FindingSeverity.OK, [edit.name for edit in found.mend]) == (
         not names,
         names,
     )
-    assert [qconf.edit_command(edit) for edit in found.mend] == [
+    assert [qconf.setup_edit_shell_line(edit) for edit in found.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
     assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
@@ -152,7 +152,7 @@ def test_a_value_of_remote_on_a_host_contradicts_its_queues(host: str) -> None:
 def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> None:
     situation = a_ready_situation()
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
-    found = ComplexRow(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
+    found = QconfComplexRow(**dict(zip((*keys, "urgency"), row.split(), strict=True)))
 
     judged = edits(at_home(situation, complexes={**situation.home.complexes, "remote": found}))
 
@@ -162,19 +162,19 @@ def test_remote_is_a_bool_that_jobs_may_ask_for(row: str, is_right: bool) -> Non
 def test_a_pending_count_that_closes_always_is_broken() -> None:
     situation = a_ready_situation()
     name = "gb_beta_pending"
-    found = ComplexRow(name=name, shortcut=name, type="INT", relation="<=")
+    found = QconfComplexRow(name=name, shortcut=name, type="INT", relation="<=")
 
     judged = wrong(at_home(situation, complexes={**situation.home.complexes, name: found}))
 
-    assert judged == {f"complex {name}": FindingState.BROKEN}
+    assert judged == {f"complex {name}": FindingSeverity.BROKEN}
 
 
 def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
-    wanted = TransferQueueSetup(
+    wanted = WantedTransferQueue(
         home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1
     )
 
-    assert queue_load_thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
+    assert transfer_queue_load_thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
 
 
 def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
@@ -195,11 +195,11 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
 
 
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
-    short = TransferQueueSetup(
+    short = WantedTransferQueue(
         home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0
     )
 
-    assert queue_load_thresholds(short) == "gb_b_up=false"
+    assert transfer_queue_load_thresholds(short) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
 
 
@@ -253,7 +253,7 @@ def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
-    complexes = {**situation.home.complexes, **qconf.parse_complexes(row.encode())}
+    complexes = {**situation.home.complexes, **qconf.parse_complex_table(row.encode())}
     return at_home(situation, **{"complexes": complexes, **home})
 
 
@@ -275,7 +275,7 @@ def test_a_queue_promises_what_the_mapping_names(row: str, value: str) -> None:
     (made,) = [text for verb, *_, text in edits(new) if verb == "add queue"]
 
     name = row.split()[0]
-    assert wrong(situation) == {f"queue transfer-beta: resource {name}": FindingState.WARNING}
+    assert wrong(situation) == {f"queue transfer-beta: resource {name}": FindingSeverity.WARNING}
     assert edits(situation) == [("merge into attribute", "transfer-beta", "complex_values", value)]
     assert f"complex_values remote=TRUE,{value}" in made.splitlines()
 
@@ -302,7 +302,7 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
     queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
     chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
     word = a_mapped_situation("model m RESTRING == YES NO NONE 0")
-    (found,) = [each for each in transfer_setup_findings(word) if each.state != FindingState.OK]
+    (found,) = [each for each in transfer_setup_findings(word) if each.state != FindingSeverity.OK]
 
     assert edits(chosen) == edits(word) == []
     assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
@@ -365,7 +365,7 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
     situation = a_ready_situation(pe_list="mpi")
 
-    assert wrong(situation) == {"queue transfer-beta: pe mpi": FindingState.WARNING}
+    assert wrong(situation) == {"queue transfer-beta: pe mpi": FindingSeverity.WARNING}
     assert edits(situation) == [("drop from attribute", "transfer-beta", "pe_list", "mpi")]
 
 
@@ -384,7 +384,7 @@ def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
 
     sensor = next(each for each in transfer_setup_findings(situation) if each.item == "load sensor")
 
-    assert [edit.verb for edit in sensor.mend] == [EditVerb.SET_HOST, EditVerb.SHELL]
+    assert [edit.verb for edit in sensor.mend] == [SetupEditVerb.SET_HOST, SetupEditVerb.SHELL]
 
 
 @pytest.mark.parametrize(
@@ -405,11 +405,11 @@ def test_a_wider_range_of_group_ids_meets_no_group(
 
 
 def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
-    wanted = TransferQueueSetup(
+    wanted = WantedTransferQueue(
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
 
-    assert wrong(a_ready_situation(wanted)) == {"gid_range": FindingState.BROKEN}
+    assert wrong(a_ready_situation(wanted)) == {"gid_range": FindingSeverity.BROKEN}
 
 
 def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None:
@@ -417,7 +417,7 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
     situation = replace(a_ready_situation(), other_slots=90)
 
     (found,) = [
-        each for each in transfer_setup_findings(situation) if each.state != FindingState.OK
+        each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK
     ]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
@@ -457,7 +457,7 @@ def test_a_host_without_execd_is_beyond_our_commands() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
     (found,) = [
-        each for each in transfer_setup_findings(situation) if each.state != FindingState.OK
+        each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK
     ]
 
     assert (found.item, found.mend) == ("host tee", ())
@@ -468,42 +468,48 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in load_value_findings(situation, PUBLISHING)] == [
-        FindingState.BROKEN
+    assert [each.state for each in sensor_load_value_findings(situation, PUBLISHING)] == [
+        FindingSeverity.BROKEN
     ]
-    assert [each.state for each in load_value_findings(reporting, PUBLISHING)] == [FindingState.OK]
+    assert [each.state for each in sensor_load_value_findings(reporting, PUBLISHING)] == [
+        FindingSeverity.OK
+    ]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
-    (found,) = load_value_findings(a_ready_situation(), older)
+    (found,) = sensor_load_value_findings(a_ready_situation(), older)
 
-    assert (found.state, found.mend) == (FindingState.WARNING, ())
+    assert (found.state, found.mend) == (FindingSeverity.WARNING, ())
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
 
 
-@pytest.mark.parametrize(("for_s", "state"), [(9, FindingState.WARNING), (11, FindingState.BROKEN)])
+@pytest.mark.parametrize(
+    ("for_s", "state"), [(9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)]
+)
 def test_values_of_a_file_that_just_took_force_have_yet_to_come(
-    for_s: float, state: FindingState
+    for_s: float, state: FindingSeverity
 ) -> None:
-    known = ConfigurationFacts(is_same=True, for_s=for_s)
-    (found,) = load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
+    known = ServiceConfigurationFacts(is_same=True, for_s=for_s)
+    (found,) = sensor_load_value_findings(
+        a_ready_situation(), replace(PUBLISHING, configuration=known)
+    )
 
-    assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
+    assert (found.state, bool(found.mend)) == (state, state == FindingSeverity.BROKEN)
 
 
 @pytest.mark.parametrize(
     ("age_s", "state"),
-    [(3.2, FindingState.WARNING), (9, FindingState.WARNING), (11, FindingState.BROKEN)],
+    [(3.2, FindingSeverity.WARNING), (9, FindingSeverity.WARNING), (11, FindingSeverity.BROKEN)],
 )
 def test_an_execd_that_was_just_started_has_yet_to_report(
-    age_s: float, state: FindingState
+    age_s: float, state: FindingSeverity
 ) -> None:
     """It does so within two load report times."""
     execd = RunningExecd(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
-    (found,) = load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
+    (found,) = sensor_load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
-    assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
+    assert (found.state, bool(found.mend)) == (state, state == FindingSeverity.BROKEN)
 
 
 @pytest.mark.parametrize(
@@ -519,7 +525,7 @@ def test_an_execd_that_was_just_started_has_yet_to_report(
 def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(
     queue: dict[str, str], expected: bool
 ) -> None:
-    assert is_foreign_queue(a_ready_situation(**queue)) == expected
+    assert is_existing_non_transfer_queue(a_ready_situation(**queue)) == expected
 
 
 def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
@@ -543,9 +549,11 @@ def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
 
 def test_removal_gives_back_only_what_nobody_changed_since() -> None:
     def undo(attribute: str, ours: str, former: str) -> SharedSettingUndo:
-        done = SetupEdit(verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours)
+        done = SetupEdit(
+            verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=ours
+        )
         back = SetupEdit(
-            verb=EditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
+            verb=SetupEditVerb.SET_SCHEDULER, cell="alpha", attribute=attribute, value=former
         )
         return SharedSettingUndo(done=done, undo=back)
 
@@ -583,7 +591,7 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     situation = a_ready_situation()
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "load_thresholds": "gb_g_up=0"}
     with_other = at_home(situation, queues={**situation.home.queues, "transfer-g": other})
-    left = ComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
+    left = QconfComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
     alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
     made = [
@@ -593,7 +601,7 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     dropped = {
         edit.name
         for edit in transfer_queue_removal_edits(alone, ())
-        if edit.verb == EditVerb.DROP_COMPLEX
+        if edit.verb == SetupEditVerb.DROP_COMPLEX
     }
 
     assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
@@ -602,11 +610,11 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
 
 @pytest.mark.parametrize(
     ("operators", "expected"),
-    [((), {"beta: operator gb": FindingState.WARNING}), (("gb",), {})],
+    [((), {"beta: operator gb": FindingSeverity.WARNING}), (("gb",), {})],
     ids=["ordinary", "operator"],
 )
 def test_a_cluster_by_ssh_is_left_as_it_is(
-    operators: tuple[str, ...], expected: dict[str, FindingState]
+    operators: tuple[str, ...], expected: dict[str, FindingSeverity]
 ) -> None:
     """Its hosts are submit and admin hosts to themselves; a missing right is no edit of ours."""
     ready = a_ready_situation()
@@ -628,7 +636,7 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
 ) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)
 
-    assert wanted_queue_attributes(a_situation(wanted=wanted))["epilog"] == epilog
+    assert transfer_queue_attributes(a_situation(wanted=wanted))["epilog"] == epilog
 
 
 @pytest.mark.parametrize(

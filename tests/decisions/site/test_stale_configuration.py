@@ -7,17 +7,17 @@ import pytest
 from gridbridge.decisions.site.outdated_services import (
     CONFIGURATION_ITEM,
     OLDER_IN_FORCE,
-    is_reload_awaited,
+    is_config_reload_awaited,
     stale_configuration_findings,
     stale_configuration_reason,
 )
-from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.setup_findings import FindingSeverity
 
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 
 
-def judged(poller: PollerFacts, **how: bool) -> list[tuple[FindingState, str, tuple[str, ...]]]:
+def judged(poller: PollerFacts, **how: bool) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
     found = list(stale_configuration_findings(poller, **how))
     assert {each.item for each in found} <= {CONFIGURATION_ITEM}
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
@@ -29,46 +29,46 @@ def test_nothing_is_said_where_no_living_service_tells_what_it_has() -> None:
 
 
 def test_a_service_that_has_the_file_is_right() -> None:
-    known = ConfigurationFacts(is_same=True)
+    known = ServiceConfigurationFacts(is_same=True)
 
-    assert judged(replace(ALIVE, configuration=known)) == [(FindingState.OK, "in force", ())]
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.OK, "in force", ())]
 
 
 @pytest.mark.parametrize(("pid", "mend"), [(5, ("kill -HUP 5",)), (0, ())])
 def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[str]) -> None:
-    older = replace(ALIVE, pid=pid, configuration=ConfigurationFacts(is_same=False))
+    older = replace(ALIVE, pid=pid, configuration=ServiceConfigurationFacts(is_same=False))
 
-    assert judged(older) == [(FindingState.WARNING, OLDER_IN_FORCE, mend)]
+    assert judged(older) == [(FindingSeverity.WARNING, OLDER_IN_FORCE, mend)]
 
 
 def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
-    known = ConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
+    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
     found = f"{OLDER_IN_FORCE}; it refuses the new one: FILE: one; FILE: two"
 
-    assert judged(replace(ALIVE, configuration=known)) == [(FindingState.BROKEN, found, ())]
+    assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.BROKEN, found, ())]
 
 
 def test_what_is_wrong_with_a_file_is_told_once() -> None:
     """The check reads it too, and tells each mistake as an item of its own."""
-    known = ConfigurationFacts(is_same=False, refused=("FILE: one",))
+    known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one",))
 
     found = judged(replace(ALIVE, configuration=known), is_right=False)
 
-    assert found == [(FindingState.WARNING, OLDER_IN_FORCE, ())]
+    assert found == [(FindingSeverity.WARNING, OLDER_IN_FORCE, ())]
 
 
 @pytest.mark.parametrize(
     ("known", "expected", "told"),
     [
         (None, False, ""),
-        (ConfigurationFacts(is_same=True), False, ""),
+        (ServiceConfigurationFacts(is_same=True), False, ""),
         (
-            ConfigurationFacts(is_same=False),
+            ServiceConfigurationFacts(is_same=False),
             True,
             f"{OLDER_IN_FORCE}; the service reads the file within seconds",
         ),
         (
-            ConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
+            ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
             False,
             f"{OLDER_IN_FORCE}; it refuses",
         ),
@@ -76,12 +76,15 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
     ids=["no service", "in force", "not yet", "refused"],
 )
 def test_a_file_is_awaited_that_a_living_service_may_take(
-    known: ConfigurationFacts | None, expected: bool, told: str
+    known: ServiceConfigurationFacts | None, expected: bool, told: str
 ) -> None:
     """Without a service the queue is closed, and one that refuses the file says so at once."""
     poller = replace(ALIVE, configuration=known)
 
-    assert (is_reload_awaited(poller), stale_configuration_reason(poller)[: len(told) or None]) == (
+    assert (
+        is_config_reload_awaited(poller),
+        stale_configuration_reason(poller)[: len(told) or None],
+    ) == (
         expected,
         told,
     )

@@ -1,13 +1,13 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
-from gridbridge.batch.gridengine.qconf import edit_command
+from gridbridge.batch.gridengine.qconf import setup_edit_shell_line
 from gridbridge.decisions.site.check_findings import worst_finding_state
 from gridbridge.decisions.site.home_queue_findings import (
     MAKE_SAFE_TMPDIR,
     queues_by_tmpdir,
-    tmpdir_findings,
+    writable_tmpdir_findings,
 )
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 
 QUEUES = {
     "all.q": {"tmpdir": "/tmp,[@big=/scratch],[n1=/tmp]"},
@@ -26,15 +26,15 @@ def test_each_folder_is_told_with_its_queues() -> None:
 
 
 def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
-    found = tuple(tmpdir_findings("alpha", QUEUES, {"/tmp"}))
+    found = tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"}))
 
     assert {one.item: one.state for one in found} == {
-        "tmpdir /tmp": FindingState.NOTE,
-        "tmpdir /scratch": FindingState.OK,
-        "tmpdir /var/tmp/sge": FindingState.OK,
+        "tmpdir /tmp": FindingSeverity.NOTE,
+        "tmpdir /scratch": FindingSeverity.OK,
+        "tmpdir /var/tmp/sge": FindingSeverity.OK,
     }
     assert found[0].found == "users write there; tmpdir of all.q, transfer-beta"
-    assert [edit_command(edit) for edit in found[0].mend] == [
+    assert [setup_edit_shell_line(edit) for edit in found[0].mend] == [
         MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",
         "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",
@@ -42,4 +42,7 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
 
 
 def test_a_note_is_no_warning() -> None:
-    assert worst_finding_state(tuple(tmpdir_findings("alpha", QUEUES, {"/tmp"}))) == FindingState.OK
+    assert (
+        worst_finding_state(tuple(writable_tmpdir_findings("alpha", QUEUES, {"/tmp"})))
+        == FindingSeverity.OK
+    )

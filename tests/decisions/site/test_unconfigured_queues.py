@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.site.home_queue_findings import unconfigured_queue_findings
 from gridbridge.model.places import METHODS
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from tests.decisions.site.test_check_findings import POLICY
 
 
@@ -28,7 +28,7 @@ def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], wha
     why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
     assert (found.item, found.state, found.found) == (
         "queue transfer-gamma",
-        FindingState.BROKEN,
+        FindingSeverity.BROKEN,
         why,
     )
     assert "setup transfer CLUSTER --queue transfer-gamma --apply" in found.hint

@@ -4,16 +4,16 @@ import pytest
 
 from gridbridge.decisions.site.outdated_services import (
     UNKNOWN,
-    RunningProgram,
+    RunningProgramVersion,
     program_version_finding,
 )
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
 
 
-def running(version: str, pid: int = 0) -> RunningProgram:
-    return RunningProgram(version=version, pid=pid)
+def running(version: str, pid: int = 0) -> RunningProgramVersion:
+    return RunningProgramVersion(version=version, pid=pid)
 
 
 def test_programs_of_the_installed_version_are_well() -> None:
@@ -21,7 +21,7 @@ def test_programs_of_the_installed_version_are_well() -> None:
 
     told = program_version_finding(programs, NEW)
 
-    assert (told.state, told.found) == (FindingState.OK, NEW)
+    assert (told.state, told.found) == (FindingSeverity.OK, NEW)
 
 
 def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
@@ -35,7 +35,7 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
     )
 
     expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
-    assert (told.state, told.found, told.right) == (FindingState.BROKEN, expected, NEW)
+    assert (told.state, told.found, told.right) == (FindingSeverity.BROKEN, expected, NEW)
     assert told.hint == (
         "systemctl restart gridbridge-runner gridbridge-nikita; "
         "without systemd `kill 42 43`, start each as before"
@@ -64,7 +64,7 @@ def test_a_poller_that_the_sensor_started_is_ended_by_its_number(
 
 
 def test_nothing_that_runs_is_nothing_old() -> None:
-    assert program_version_finding({}, NEW).state == FindingState.OK
+    assert program_version_finding({}, NEW).state == FindingSeverity.OK
 
 
 @pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
@@ -74,9 +74,9 @@ def test_a_version_without_its_commit_is_compared_by_its_number(
     """Nobody may know the commit, as of a package that was built without git."""
     assert (
         program_version_finding({"gridbridge-poller": running(version)}, installed).state
-        == FindingState.OK
+        == FindingSeverity.OK
     )
     assert (
         program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state
-        == FindingState.BROKEN
+        == FindingSeverity.BROKEN
     )

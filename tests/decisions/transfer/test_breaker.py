@@ -9,27 +9,27 @@ import pytest
 from gridbridge.decisions.transfer import circuit_breaker
 from gridbridge.decisions.transfer.circuit_breaker import (
     CLUSTER_FAULTS,
-    BreakerEvent,
-    BreakerObservation,
+    BreakerEvidence,
+    BreakerEvidenceKind,
     describe_failure_cause,
 )
 from gridbridge.model.message import (
     CAUSES,
-    DesiredJobState,
-    FailureCause,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.published import ShownBreaker, ShownFastFailure
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import BreakerSection
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICY = BreakerSection(failures=3, pause_s=60, pause_max_s=150)
-NONE = ShownBreaker(cluster="beta")
+NONE = PublishedClusterBreaker(cluster="beta")
 
 
 def after(seconds: float) -> datetime:
@@ -53,75 +53,82 @@ def transfer(job: int = 7, **values: object) -> Transfer:
     return begun.but(**values)
 
 
-def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> BreakerObservation:
-    return BreakerObservation(
-        sign=BreakerEvent.FAILED,
+def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> BreakerEvidence:
+    return BreakerEvidence(
+        sign=BreakerEvidenceKind.FAILED,
         cluster="beta",
         name=f"gb.alpha.{job}.0.1",
         owner=owner,
         queue="transfer-beta",
         at=NOW,
-        cause=FailureCause.UNREACHED,
+        cause=TransferFailureCause.UNREACHED,
         was_accepted=was_accepted,
     )
 
 
 def failed(
-    *jobs: int, since: ShownBreaker = NONE, at: datetime = NOW, owner: str = "alice"
-) -> ShownBreaker:
+    *jobs: int, since: PublishedClusterBreaker = NONE, at: datetime = NOW, owner: str = "alice"
+) -> PublishedClusterBreaker:
     """Return the breaker after these jobs failed."""
     return fail((failure_of(job, owner) for job in jobs), since, at)
 
 
 def fail(
-    news: Iterable[BreakerObservation],
-    since: ShownBreaker = NONE,
+    news: Iterable[BreakerEvidence],
+    since: PublishedClusterBreaker = NONE,
     at: datetime = NOW,
     *others: Transfer,
-) -> ShownBreaker:
+) -> PublishedClusterBreaker:
     for one in news:
         since = circuit_breaker.update_breaker(since, one, others, at, POLICY)
     return since
 
 
 def ended(outcome: str, cause: str = "", **values: str) -> dict[str, object]:
-    verdict = StarterMessage(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
+    verdict = TransferMessage(outcome=outcome, cause=cause, reason="tried in vain: no", **values)
     return {"verdict": verdict, "cause": cause, "remote_id": 4}
 
 
-TRIED = {"cause": FailureCause.UNREACHED, "reason": "tried in vain: no answer"}
+TRIED = {"cause": TransferFailureCause.UNREACHED, "reason": "tried in vain: no answer"}
 OVER = {"closed_at": after(5)}
-KILLED = ended(TransferOutcome.SIGNAL, FailureCause.LOST, signal="9")
+KILLED = ended(TransferOutcome.SIGNAL, TransferFailureCause.LOST, signal="9")
 
 
 @pytest.mark.parametrize(
     ("news", "cause"),
     [
-        (TRIED, FailureCause.UNREACHED),
-        ({"cause": FailureCause.DENIED, **OVER}, FailureCause.DENIED),
-        (ended(TransferOutcome.ERROR, FailureCause.BLOCKED), FailureCause.BLOCKED),
-        (ended(TransferOutcome.ERROR, FailureCause.VANISHED), FailureCause.VANISHED),
-        (ended(TransferOutcome.ERROR, FailureCause.HOST), FailureCause.HOST),
-        (ended(TransferOutcome.REQUEUE, FailureCause.LOST), FailureCause.LOST),
-        (KILLED, FailureCause.LOST),
+        (TRIED, TransferFailureCause.UNREACHED),
+        ({"cause": TransferFailureCause.DENIED, **OVER}, TransferFailureCause.DENIED),
+        (ended(TransferOutcome.ERROR, TransferFailureCause.BLOCKED), TransferFailureCause.BLOCKED),
+        (
+            ended(TransferOutcome.ERROR, TransferFailureCause.VANISHED),
+            TransferFailureCause.VANISHED,
+        ),
+        (ended(TransferOutcome.ERROR, TransferFailureCause.HOST), TransferFailureCause.HOST),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.LOST), TransferFailureCause.LOST),
+        (KILLED, TransferFailureCause.LOST),
         (KILLED | {"remote_state": job_state("r")}, ""),
-        (ended(TransferOutcome.REQUEUE, FailureCause.PREEMPTED), ""),
-        (ended(TransferOutcome.SIGNAL, FailureCause.PREEMPTED, signal="9"), ""),
-        (ended(TransferOutcome.REQUEUE, FailureCause.LOST) | {"remote_state": job_state("r")}, ""),
-        (ended(TransferOutcome.ERROR, FailureCause.JOB), ""),
-        (ended(TransferOutcome.ERROR, FailureCause.UNKNOWN), ""),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.PREEMPTED), ""),
+        (ended(TransferOutcome.SIGNAL, TransferFailureCause.PREEMPTED, signal="9"), ""),
+        (
+            ended(TransferOutcome.REQUEUE, TransferFailureCause.LOST)
+            | {"remote_state": job_state("r")},
+            "",
+        ),
+        (ended(TransferOutcome.ERROR, TransferFailureCause.JOB), ""),
+        (ended(TransferOutcome.ERROR, TransferFailureCause.UNKNOWN), ""),
         (ended(TransferOutcome.ERROR), ""),
-        (ended(TransferOutcome.REQUEUE, FailureCause.UNGRANTED), ""),
-        (ended(TransferOutcome.REQUEUE, FailureCause.FENCED), ""),
-        (ended(TransferOutcome.REQUEUE, FailureCause.RECALLED), ""),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.UNGRANTED), ""),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.FENCED), ""),
+        (ended(TransferOutcome.REQUEUE, TransferFailureCause.RECALLED), ""),
         (ended(TransferOutcome.EXIT, exit_status="1"), ""),
         (ended(TransferOutcome.SIGNAL, signal="9"), ""),
-        ({"cause": FailureCause.REFUSED, **OVER}, ""),
-        ({"cause": FailureCause.UNMAPPABLE, **OVER}, ""),
-        ({"cause": FailureCause.BARRED}, ""),
-        ({"cause": FailureCause.FILES}, ""),
-        ({"cause": FailureCause.HERE}, ""),
-        (TRIED | {"desired": DesiredJobState.DEAD}, ""),
+        ({"cause": TransferFailureCause.REFUSED, **OVER}, ""),
+        ({"cause": TransferFailureCause.UNMAPPABLE, **OVER}, ""),
+        ({"cause": TransferFailureCause.BARRED}, ""),
+        ({"cause": TransferFailureCause.FILES}, ""),
+        ({"cause": TransferFailureCause.HERE}, ""),
+        (TRIED | {"desired": DesiredLocalJobState.DEAD}, ""),
         (TRIED | {"updated_at": after(61)}, ""),
         (TRIED | {"phase": StarterPhase.HELD, "remote_id": 4}, ""),
         ({"reason": "being submitted to beta; tried in vain: please call 555-1234"}, ""),
@@ -138,7 +145,7 @@ def test_what_was_told_before_is_no_news() -> None:
     told = transfer(**TRIED)
 
     assert (
-        circuit_breaker.observe_breaker_event(
+        circuit_breaker.breaker_evidence_of_transfer(
             told, told.but(reason="tried in vain: nothing"), POLICY
         )
         is None
@@ -158,14 +165,16 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
 @pytest.mark.parametrize(
     ("change", "sign"),
     [
-        ({"phase": StarterPhase.HELD, "remote_id": 4}, BreakerEvent.TAKEN),
-        ({"remote_state": job_state("r")}, BreakerEvent.RAN),
-        (ended(TransferOutcome.EXIT, exit_status="0"), BreakerEvent.RAN),
-        (TRIED, BreakerEvent.FAILED),
+        ({"phase": StarterPhase.HELD, "remote_id": 4}, BreakerEvidenceKind.TAKEN),
+        ({"remote_state": job_state("r")}, BreakerEvidenceKind.RAN),
+        (ended(TransferOutcome.EXIT, exit_status="0"), BreakerEvidenceKind.RAN),
+        (TRIED, BreakerEvidenceKind.FAILED),
     ],
 )
-def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: BreakerEvent) -> None:
-    told = circuit_breaker.observe_breaker_event(transfer(), transfer(**change), POLICY)
+def test_news_tells_what_became_of_a_job(
+    change: dict[str, object], sign: BreakerEvidenceKind
+) -> None:
+    told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
 
     assert told is not None
     assert (told.sign, told.job, told.owner) == (sign, 7, "alice")
@@ -193,7 +202,7 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
 ) -> None:
     """Also one that was put back: no queue is told of it any more."""
     state = job_state(letters)
-    row = JobStatus(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
+    row = JobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0
     )
@@ -237,7 +246,7 @@ def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
     assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
-        failed(1, 2, 3), failed=(ShownFastFailure(job=9, owner="alice", was_accepted=False),)
+        failed(1, 2, 3), failed=(PublishedFastJobFailure(job=9, owner="alice", was_accepted=False),)
     )
 
 
@@ -263,7 +272,7 @@ def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -
 
 
 def test_a_job_that_ran_clears_all() -> None:
-    ran = circuit_breaker.observe_breaker_event(
+    ran = circuit_breaker.breaker_evidence_of_transfer(
         transfer(), transfer(remote_state=job_state("r")), POLICY
     )
     assert ran
@@ -283,32 +292,32 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
     change: dict[str, object], jobs: list[int]
 ) -> None:
     known = fail([failure_of(1), failure_of(2, "bob")])
-    told = circuit_breaker.observe_breaker_event(transfer(), transfer(**change), POLICY)
+    told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
     assert told
 
     assert [
-        each.job for each in circuit_breaker.update_breaker_unproved(known, told).failed
+        each.job for each in circuit_breaker.clear_owner_breaker_failures(known, told).failed
     ] == jobs
 
 
 def test_what_is_not_proved_opens_nothing() -> None:
-    ran = circuit_breaker.observe_breaker_event(
+    ran = circuit_breaker.breaker_evidence_of_transfer(
         transfer(), transfer(remote_state=job_state("r")), POLICY
     )
     assert ran
 
-    assert circuit_breaker.update_breaker_unproved(failed(1, 2, 3), ran) == failed(1, 2, 3)
+    assert circuit_breaker.clear_owner_breaker_failures(failed(1, 2, 3), ran) == failed(1, 2, 3)
 
 
 def test_so_many_jobs_in_a_row_close_the_queues() -> None:
     assert failed(1, 2).until is None
-    assert failed(1, 2, 3) == ShownBreaker(
+    assert failed(1, 2, 3) == PublishedClusterBreaker(
         cluster="beta",
         owners=("alice",),
         times=1,
         failures=3,
         until=after(60),
-        cause=FailureCause.UNREACHED,
+        cause=TransferFailureCause.UNREACHED,
     )
 
 
@@ -318,14 +327,14 @@ def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
 
 def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
     assert (
-        failed(3, 4, since=circuit_breaker.forget_unaccepted_failures(failed(1, 2))).until is None
+        failed(3, 4, since=circuit_breaker.forget_submission_failures(failed(1, 2))).until is None
     )
 
 
 def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
     taken = fail([failure_of(1, was_accepted=True)])
 
-    assert failed(2, 3, since=circuit_breaker.forget_unaccepted_failures(taken)).until == after(60)
+    assert failed(2, 3, since=circuit_breaker.forget_submission_failures(taken)).until == after(60)
 
 
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])

@@ -7,12 +7,12 @@ import pytest
 from gridbridge.decisions.transfer.local_guards import (
     HomeJobRequest,
     guard_to_restore,
-    jobs_with_hidden_guard,
-    qresub_copies,
+    jobs_with_guard_not_in_state,
+    qresub_jobs_with_copied_guard,
     transfers_without_hold,
 )
-from gridbridge.model.message import DesiredJobState
-from gridbridge.model.transfer.guard import GuardKind
+from gridbridge.model.message import DesiredLocalJobState
+from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
@@ -36,10 +36,10 @@ OURS = ("transfer-beta",)
         (a_transfer(), "hr", False),
         (a_transfer(), "Rq", False),
         (a_transfer(), "", False),
-        (a_transfer(guard=GuardKind.START), "r", False),
-        (a_transfer(guard=GuardKind.NONE), "r", False),
+        (a_transfer(guard=HomeStartGuard.START), "r", False),
+        (a_transfer(guard=HomeStartGuard.NONE), "r", False),
         (a_transfer(verdict=VERDICT), "r", False),
-        (a_transfer(desired=DesiredJobState.DEAD), "r", False),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), "r", False),
         (a_transfer(pinned=True), "r", False),
     ],
     ids=[
@@ -67,48 +67,48 @@ def test_a_running_task_without_its_hold_is_held_again(
 
 def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
     """Its starter guards it meanwhile."""
-    held, other = a_transfer(), a_transfer(guard=GuardKind.START)
+    held, other = a_transfer(), a_transfer(guard=HomeStartGuard.START)
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
         assert bool(transfers_without_hold([held], seen)) == expected
-        assert bool(jobs_with_hidden_guard([other], seen)) == expected
+        assert bool(jobs_with_guard_not_in_state([other], seen)) == expected
 
 
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
-    tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=GuardKind.NONE) for task in (1, 2)]
-    every = (*tasks, a_transfer(guard=GuardKind.START), a_transfer(name="gb.alpha.9.0.1"))
+    tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=HomeStartGuard.NONE) for task in (1, 2)]
+    every = (*tasks, a_transfer(guard=HomeStartGuard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
-    assert jobs_with_hidden_guard(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+    assert jobs_with_guard_not_in_state(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
 
 
 @pytest.mark.parametrize(
     ("transfer", "kept", "expected"),
     [
-        (a_transfer(guard=GuardKind.START), KEPT, ""),
+        (a_transfer(guard=HomeStartGuard.START), KEPT, ""),
         (
-            a_transfer(guard=GuardKind.START),
+            a_transfer(guard=HomeStartGuard.START),
             OTHER,
-            GuardKind.START,
+            HomeStartGuard.START,
         ),
         (
-            a_transfer(guard=GuardKind.START),
+            a_transfer(guard=HomeStartGuard.START),
             replace(OTHER, owner="bob"),
             "",
         ),
         (
-            a_transfer(guard=GuardKind.NONE),
+            a_transfer(guard=HomeStartGuard.NONE),
             replace(OTHER, queues="transfer-beta"),
             "",
         ),
         (
-            a_transfer(guard=GuardKind.NONE),
+            a_transfer(guard=HomeStartGuard.NONE),
             replace(OTHER, hard=(("remote", "1"),)),
             "",
         ),
-        (a_transfer(guard=GuardKind.NONE), KEPT, GuardKind.START),
-        (a_transfer(guard=GuardKind.NONE, name=TASK), KEPT, GuardKind.HOLD),
+        (a_transfer(guard=HomeStartGuard.NONE), KEPT, HomeStartGuard.START),
+        (a_transfer(guard=HomeStartGuard.NONE, name=TASK), KEPT, HomeStartGuard.HOLD),
     ],
     ids=[
         "a start time that is ours",
@@ -132,4 +132,4 @@ def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
         number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
     }
 
-    assert qresub_copies(waiting, jobs_away=(7, 9)) == (8,)
+    assert qresub_jobs_with_copied_guard(waiting, jobs_away=(7, 9)) == (8,)

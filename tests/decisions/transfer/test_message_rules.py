@@ -6,32 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.local_guards import may_end_be_undelivered, may_guard_be_late
+from gridbridge.decisions.transfer.local_guards import (
+    may_home_have_missed_task_end,
+    may_restored_guard_be_stale,
+)
 from gridbridge.decisions.transfer.starter_message_rules import (
-    answer_restarted_task,
     apply_starter_message,
     describe_job_end,
     reject_wrong_route,
+    transfer_for_restarted_task,
 )
 from gridbridge.model.message import (
     KEYS,
-    DesiredJobState,
-    FailureCause,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import job_state
 
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ALICE = 1001
-RECORD = StarterMessage(
-    kind=MessageKind.RECORD,
+RECORD = TransferMessage(
+    kind=TransferMessageKind.RECORD,
     transfer=NAME,
     remote="beta",
     queue="transfer-beta",
@@ -39,20 +42,22 @@ RECORD = StarterMessage(
     remote_id="40",
     wake="f0",
 )
-ENDED = StarterMessage(
-    kind=MessageKind.ENDED,
+ENDED = TransferMessage(
+    kind=TransferMessageKind.ENDED,
     transfer=NAME,
     remote_id="40",
     outcome=TransferOutcome.EXIT,
     exit_status="3",
 )
-DEAD = StarterMessage(kind=MessageKind.INTENT, transfer=NAME, desired=DesiredJobState.DEAD)
-CLOSED = StarterMessage(
-    kind=MessageKind.CLOSED, transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0"
+DEAD = TransferMessage(
+    kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD
+)
+CLOSED = TransferMessage(
+    kind=TransferMessageKind.CLOSED, transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0"
 )
 
 
-def take(known: Transfer | None, *messages: StarterMessage, later_s: int = 0) -> Transfer:
+def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -> Transfer:
     """Take messages of alice, each a second after the one before; every one must be accepted."""
     for number, message in enumerate(messages, later_s):
         known = accept(tell(known, message, NOON + timedelta(seconds=number)))
@@ -61,13 +66,13 @@ def take(known: Transfer | None, *messages: StarterMessage, later_s: int = 0) ->
 
 
 def tell(
-    known: Transfer | None, message: StarterMessage, now: datetime = NOON
-) -> Transfer | RejectedAction:
+    known: Transfer | None, message: TransferMessage, now: datetime = NOON
+) -> Transfer | RejectedStarterMessage:
     record = f"/spool/m.{now:%H%M%S}"
     return apply_starter_message(known, message, uid=ALICE, owner="alice", record=record, now=now)
 
 
-def accept(answer: Transfer | RejectedAction) -> Transfer:
+def accept(answer: Transfer | RejectedStarterMessage) -> Transfer:
     assert isinstance(answer, Transfer), answer
     return answer
 
@@ -116,11 +121,11 @@ def test_a_record_begins_a_transfer_of_the_uid_that_wrote_it() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_cannot_be_is_rejected(
-    known: StarterMessage | None, message: StarterMessage, reason: str
+    known: TransferMessage | None, message: TransferMessage, reason: str
 ) -> None:
     before = take(None, known) if known else None
 
-    assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedAction(
+    assert tell(before, message, NOON + timedelta(seconds=1)) == RejectedStarterMessage(
         what=NAME, reason=reason
     )
 
@@ -128,12 +133,12 @@ def test_what_cannot_be_is_rejected(
 def test_an_end_before_any_id_is_not_ours() -> None:
     begun = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
 
-    assert isinstance(tell(begun, ENDED.but(remote_id="0")), RejectedAction)
+    assert isinstance(tell(begun, ENDED.but(remote_id="0")), RejectedStarterMessage)
 
 
 @pytest.mark.parametrize(
     "late",
-    [DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD],
+    [DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD],
     ids=lambda value: value,
 )
 def test_dead_wins_over_whatever_comes_later(late: str) -> None:
@@ -160,7 +165,7 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
     ids=["ours", "known by its name", "another home", "another queue", "another cluster"],
 )
 def test_a_record_names_a_queue_of_ours_and_where_it_leads(
-    message: StarterMessage, reason: str
+    message: TransferMessage, reason: str
 ) -> None:
     refused = reject_wrong_route(message, "alpha", {("transfer-beta", "beta")})
 
@@ -170,7 +175,7 @@ def test_a_record_names_a_queue_of_ours_and_where_it_leads(
 def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
     known = take(None, RECORD)
 
-    told = take(known, RECORD.but(kind=MessageKind.SPARED))
+    told = take(known, RECORD.but(kind=TransferMessageKind.SPARED))
 
     assert "failed 37" in told.reason
     assert told.but(reason=known.reason) == known
@@ -178,19 +183,19 @@ def test_a_local_limit_that_passed_is_told_and_changes_nothing_else() -> None:
 
 def test_a_suspended_job_may_go_on() -> None:
     messages = [
-        DEAD.but(desired=DesiredJobState.SUSPENDED),
-        DEAD.but(desired=DesiredJobState.RUNNING),
+        DEAD.but(desired=DesiredLocalJobState.SUSPENDED),
+        DEAD.but(desired=DesiredLocalJobState.RUNNING),
     ]
 
-    assert take(None, RECORD, *messages).desired == DesiredJobState.RUNNING
+    assert take(None, RECORD, *messages).desired == DesiredLocalJobState.RUNNING
 
 
 @pytest.mark.parametrize(
     ("desired", "told"),
     [
-        (DesiredJobState.DEAD, "deleted here"),
-        (DesiredJobState.SUSPENDED, "suspended here"),
-        (DesiredJobState.RUNNING, "resumed here"),
+        (DesiredLocalJobState.DEAD, "deleted here"),
+        (DesiredLocalJobState.SUSPENDED, "suspended here"),
+        (DesiredLocalJobState.RUNNING, "resumed here"),
     ],
 )
 def test_an_intent_is_told_as_what_was_done_here(desired: str, told: str) -> None:
@@ -206,10 +211,10 @@ def test_a_record_that_is_told_again_is_only_another_proof() -> None:
 
 @pytest.mark.parametrize(
     "late",
-    [DEAD, StarterMessage(kind=MessageKind.SPARED, transfer=NAME), CLOSED, ENDED],
+    [DEAD, TransferMessage(kind=TransferMessageKind.SPARED, transfer=NAME), CLOSED, ENDED],
     ids=lambda one: one.kind,
 )
-def test_what_comes_after_the_end_changes_nothing(late: StarterMessage) -> None:
+def test_what_comes_after_the_end_changes_nothing(late: TransferMessage) -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert take(closed, late, later_s=60) == closed
@@ -263,22 +268,22 @@ def test_a_closed_transfer_stays_closed_and_is_not_begun_again() -> None:
     closed = take(None, RECORD, CLOSED)
 
     assert closed.closed_at == NOON + timedelta(seconds=1)
-    assert isinstance(tell(closed, RECORD, NOON + timedelta(hours=1)), RejectedAction)
+    assert isinstance(tell(closed, RECORD, NOON + timedelta(hours=1)), RejectedStarterMessage)
     assert tell(closed, ENDED) == closed
     assert take(closed, CLOSED, later_s=60).closed_at == closed.closed_at
 
 
 ANY = st.builds(
-    lambda values: StarterMessage(**values),
+    lambda values: TransferMessage(**values),
     st.fixed_dictionaries(
         {
             "kind": st.sampled_from(
                 [
-                    MessageKind.RECORD,
-                    MessageKind.INTENT,
-                    MessageKind.ENDED,
-                    MessageKind.CLOSED,
-                    MessageKind.ASK,
+                    TransferMessageKind.RECORD,
+                    TransferMessageKind.INTENT,
+                    TransferMessageKind.ENDED,
+                    TransferMessageKind.CLOSED,
+                    TransferMessageKind.ASK,
                     "",
                 ]
             ),
@@ -290,7 +295,12 @@ ANY = st.builds(
             ),
             "remote_id": st.sampled_from(["", "0", "40", "41", "x"]),
             "desired": st.sampled_from(
-                [DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD, "x"]
+                [
+                    DesiredLocalJobState.RUNNING,
+                    DesiredLocalJobState.SUSPENDED,
+                    DesiredLocalJobState.DEAD,
+                    "x",
+                ]
             ),
             "outcome": st.sampled_from(
                 [TransferOutcome.EXIT, TransferOutcome.SIGNAL, TransferOutcome.ERROR, "x"]
@@ -304,17 +314,20 @@ ANY = st.builds(
 
 
 @given(st.lists(ANY, max_size=12))
-def test_in_any_order_what_is_known_stays_known(messages: list[StarterMessage]) -> None:
+def test_in_any_order_what_is_known_stays_known(messages: list[TransferMessage]) -> None:
     """Dead, a remote id, a verdict and an end are for ever; the phase only advances."""
     known = take(None, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""))
     order = [StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]
     for number, message in enumerate(messages):
         before, after = known, tell(known, message, NOON + timedelta(seconds=number + 1))
-        if isinstance(after, RejectedAction):
+        if isinstance(after, RejectedStarterMessage):
             continue
         known = after
         assert (after.name, after.uid, after.owner) == (NAME, ALICE, "alice")
-        assert before.desired != DesiredJobState.DEAD or after.desired == DesiredJobState.DEAD
+        assert (
+            before.desired != DesiredLocalJobState.DEAD
+            or after.desired == DesiredLocalJobState.DEAD
+        )
         assert before.remote_id in (0, after.remote_id)
         assert before.verdict in (None, after.verdict)
         assert before.closed_at in (None, after.closed_at)
@@ -323,12 +336,12 @@ def test_in_any_order_what_is_known_stays_known(messages: list[StarterMessage]) 
 
 @given(st.dictionaries(st.sampled_from(KEYS), st.text(st.characters(exclude_categories=()))))
 def test_whatever_a_message_says_it_is_taken_or_rejected(values: dict[str, str]) -> None:
-    taken = tell(take(None, RECORD), StarterMessage(**values))
+    taken = tell(take(None, RECORD), TransferMessage(**values))
 
-    assert isinstance(taken, Transfer | RejectedAction)
+    assert isinstance(taken, Transfer | RejectedStarterMessage)
 
 
-ASK = StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0")
+ASK = TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0")
 
 
 @pytest.mark.parametrize(
@@ -344,10 +357,10 @@ ASK = StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0")
     ids=["the first", "the second", "the third", "adopt", "by number", "wait for a burial"],
 )
 def test_a_restarted_task_learns_which_transfer_it_is(
-    attempts: list[tuple[int, StarterMessage | None]], expected: str | None
+    attempts: list[tuple[int, TransferMessage | None]], expected: str | None
 ) -> None:
     known = tuple(attempt(number, last) for number, last in attempts)
-    reply = answer_restarted_task(known, ASK)
+    reply = transfer_for_restarted_task(known, ASK)
 
     assert (reply.transfer if reply else None) == expected
 
@@ -356,32 +369,36 @@ def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
     """That of a silent host is killed when the host is heard again."""
     known = (take(None, RECORD),)
 
-    assert answer_restarted_task(known, ASK.but(wake="f1"), asleep=["f0"]) is None
-    assert answer_restarted_task(known, ASK.but(wake="f0"), asleep=["f0"])
-    assert answer_restarted_task(known, ASK.but(wake="f1"), asleep=["f2"])
+    assert transfer_for_restarted_task(known, ASK.but(wake="f1"), asleep=["f0"]) is None
+    assert transfer_for_restarted_task(known, ASK.but(wake="f0"), asleep=["f0"])
+    assert transfer_for_restarted_task(known, ASK.but(wake="f1"), asleep=["f2"])
 
 
 @pytest.mark.parametrize(
     ("told", "expected"),
-    [("", GuardKind.HOLD), (GuardKind.NONE, GuardKind.NONE), (GuardKind.START, GuardKind.START)],
+    [
+        ("", HomeStartGuard.HOLD),
+        (HomeStartGuard.NONE, HomeStartGuard.NONE),
+        (HomeStartGuard.START, HomeStartGuard.START),
+    ],
     ids=["nothing said", "none", "a start time"],
 )
 def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
     assert take(None, RECORD.but(guard=told)).guard == expected
 
 
-def attempt(number: int, last: StarterMessage | None) -> Transfer:
+def attempt(number: int, last: TransferMessage | None) -> Transfer:
     name = f"gb.alpha.7.0.{number}"
     messages = [RECORD, last] if last else [RECORD]
     return take(None, *[message.but(transfer=name) for message in messages])
 
 
 def test_an_adopted_transfer_is_told_as_it_stands() -> None:
-    reply = answer_restarted_task((take(None, RECORD),), ASK)
+    reply = transfer_for_restarted_task((take(None, RECORD),), ASK)
 
     assert reply
     assert (reply.kind, reply.phase, reply.remote_id) == (
-        MessageKind.RECORD,
+        TransferMessageKind.RECORD,
         StarterPhase.RELEASED,
         "40",
     )
@@ -400,7 +417,7 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_end_is_one_sentence(message: StarterMessage, sentence: str) -> None:
+def test_an_end_is_one_sentence(message: TransferMessage, sentence: str) -> None:
     assert describe_job_end(message) == sentence
 
 
@@ -416,7 +433,7 @@ WHY = "ssh: far does not let the key of alice into the account al"
     ids=["submitting", "held"],
 )
 def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
-    record: StarterMessage, told: str
+    record: TransferMessage, told: str
 ) -> None:
     before = take(None, record)
     after = take(before, record.but(reason=WHY), later_s=5)
@@ -426,7 +443,7 @@ def test_a_record_told_again_with_its_trouble_changes_the_reason_alone(
 
 def test_a_try_in_vain_is_the_whole_reason() -> None:
     record = RECORD.but(phase=StarterPhase.SUBMITTING, remote_id="")
-    tried = record.but(reason="tried in vain: ssh: no", cause=FailureCause.UNREACHED)
+    tried = record.but(reason="tried in vain: ssh: no", cause=TransferFailureCause.UNREACHED)
 
     assert take(take(None, record), tried, later_s=5).reason == "tried in vain: ssh: no"
 
@@ -437,15 +454,17 @@ def test_trouble_is_over_with_the_next_phase() -> None:
     assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"
 
 
-@pytest.mark.parametrize("guard", [GuardKind.HOLD, GuardKind.START, GuardKind.NONE])
+@pytest.mark.parametrize("guard", [HomeStartGuard.HOLD, HomeStartGuard.START, HomeStartGuard.NONE])
 def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
     """A job with -notify that is put back dies of its warning, and runs again."""
     end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
-    closed = CLOSED.but(outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredJobState.DEAD)
+    closed = CLOSED.but(
+        outcome=TransferOutcome.SIGNAL, signal="12", desired=DesiredLocalJobState.DEAD
+    )
     begun = take(None, RECORD.but(guard=guard), end)
 
     ended = take(begun, closed, later_s=1)
 
-    assert may_end_be_undelivered(take(begun, closed.but(desired=""), later_s=1))
-    assert not may_end_be_undelivered(ended)
-    assert may_guard_be_late(ended) == (guard != GuardKind.NONE)
+    assert may_home_have_missed_task_end(take(begun, closed.but(desired=""), later_s=1))
+    assert not may_home_have_missed_task_end(ended)
+    assert may_restored_guard_be_stale(ended) == (guard != HomeStartGuard.NONE)

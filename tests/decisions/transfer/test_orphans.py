@@ -7,14 +7,14 @@ import pytest
 from gridbridge.decisions.transfer.orphans import (
     find_orphan_jobs,
     is_remote_job_unlisted,
-    may_hold_output_files,
-    plan_survivor_deletions,
+    may_remote_folder_have_outputs,
+    plan_outliving_job_deletions,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
-from gridbridge.model.snapshot import JobStatus
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
+from gridbridge.model.snapshot import JobListRow
 from gridbridge.model.transfer.claim import FENCED
-from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.model.transfer.transfer_plan import TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
@@ -64,13 +64,15 @@ ENDED = a_transfer(closed_at=NOON)
 def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
     letters: str, at_s: float, expected: bool
 ) -> None:
-    actions = list(plan_survivor_deletions([ENDED], a_situation(remote=letters, at_s=at_s)))
+    actions = list(plan_outliving_job_deletions([ENDED], a_situation(remote=letters, at_s=at_s)))
 
-    assert [action.act for action in actions] == ([TransferAct.DELETE_REMOTE] if expected else [])
+    assert [action.act for action in actions] == (
+        [TransferActKind.DELETE_REMOTE] if expected else []
+    )
 
 
 def test_it_is_said_why_it_is_deleted() -> None:
-    [action] = plan_survivor_deletions([ENDED], a_situation(remote="Rr"))
+    [action] = plan_outliving_job_deletions([ENDED], a_situation(remote="Rr"))
 
     assert action.why == "the job has ended, but beta lists the job as Rr"
 
@@ -107,25 +109,27 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     letters: str, name: str, owner: str, expected: bool
 ) -> None:
     situation = a_situation(remote="")
-    copy = JobStatus(job_id=99, name=name, owner=owner, state=job_state(letters))
+    copy = JobListRow(job_id=99, name=name, owner=owner, state=job_state(letters))
     remote = replace(situation.snapshots["beta"], copies=(copy,))
     seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
 
-    found = [action.act for action in plan_survivor_deletions([ENDED], seen)]
-    assert found == ([TransferAct.DELETE_REMOTE] if expected else [])
+    found = [action.act for action in plan_outliving_job_deletions([ENDED], seen)]
+    assert found == ([TransferActKind.DELETE_REMOTE] if expected else [])
     assert is_remote_job_unlisted(ENDED, seen) is not expected
 
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:
-    assert list(plan_survivor_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
+    assert (
+        list(plan_outliving_job_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
+    )
 
 
 @pytest.mark.parametrize(
     ("outcome", "desired", "expected"),
     [
         (TransferOutcome.EXIT, "", True),
-        (TransferOutcome.SIGNAL, DesiredJobState.RUNNING, True),
-        (TransferOutcome.EXIT, DesiredJobState.DEAD, False),
+        (TransferOutcome.SIGNAL, DesiredLocalJobState.RUNNING, True),
+        (TransferOutcome.EXIT, DesiredLocalJobState.DEAD, False),
         (TransferOutcome.ERROR, "", True),
         ("", "", False),
     ],
@@ -134,20 +138,22 @@ def test_anothers_job_of_the_same_id_is_left_alone() -> None:
 def test_what_a_job_made_is_kept_unless_it_was_deleted(
     outcome: str, desired: str, expected: bool
 ) -> None:
-    ended = ENDED.but(desired=desired, verdict=StarterMessage(outcome=outcome) if outcome else None)
+    ended = ENDED.but(
+        desired=desired, verdict=TransferMessage(outcome=outcome) if outcome else None
+    )
 
-    assert may_hold_output_files(ended) == expected
+    assert may_remote_folder_have_outputs(ended) == expected
 
 
 def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
-    fenced = StarterMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
+    fenced = TransferMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
 
-    assert not may_hold_output_files(ENDED.but(verdict=fenced))
+    assert not may_remote_folder_have_outputs(ENDED.but(verdict=fenced))
 
 
-def a_held(**values: object) -> TransferSituation:
+def a_held(**values: object) -> TransferDecisionInputs:
     row = a_row(40, "hqw", **({"name": NAME} | values))
-    return TransferSituation(
+    return TransferDecisionInputs(
         home="alpha",
         now=second(61),
         snapshots={"beta": a_snapshot("beta", 60, row)},
@@ -189,7 +195,7 @@ def a_held(**values: object) -> TransferSituation:
     ],
 )
 def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
-    transfers: list[Transfer], situation: TransferSituation, why: str
+    transfers: list[Transfer], situation: TransferDecisionInputs, why: str
 ) -> None:
     assert [each.why for each in find_orphan_jobs(transfers, situation)] == ([why] if why else [])
 

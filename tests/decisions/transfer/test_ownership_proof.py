@@ -5,13 +5,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import job_ownership
-from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ENDED = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="0")
+ENDED = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
@@ -31,7 +36,7 @@ def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: objec
     return begun.but(**values)
 
 
-def home(*rows: JobStatus, at_s: float = 1) -> ClusterSnapshot:
+def home(*rows: JobListRow, at_s: float = 1) -> ClusterSnapshot:
     return ClusterSnapshot(
         cluster="alpha",
         taken_at=NOW + timedelta(seconds=at_s),
@@ -41,8 +46,8 @@ def home(*rows: JobStatus, at_s: float = 1) -> ClusterSnapshot:
     )
 
 
-def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
-    return JobStatus(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
+def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
+    return JobListRow(job_id=7, tasks=tasks, name="j", owner=owner, state=job_state("r"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
         (transfer(listed=OwnershipProof.YES), home(), OwnershipProof.YES),
         (transfer(listed=OwnershipProof.NO), home(row()), OwnershipProof.YES),
         (transfer(verdict=ENDED), home(), ""),
-        (transfer(desired=DesiredJobState.DEAD), home(), ""),
+        (transfer(desired=DesiredLocalJobState.DEAD), home(), ""),
         (transfer("gb.alpha.7.3.1"), home(row()), OwnershipProof.NO),
         (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.YES),
         (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.NO),
@@ -81,7 +86,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
 def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     one: Transfer, what: ClusterSnapshot, listed: str
 ) -> None:
-    assert job_ownership.prove_ownership(one, what) == listed
+    assert job_ownership.prove_transfer_owner_by_home(one, what) == listed
 
 
 @pytest.mark.parametrize(
@@ -97,7 +102,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
 def test_one_that_is_over_may_have_left_but_not_become_anothers(
     what: ClusterSnapshot, listed: str
 ) -> None:
-    assert job_ownership.prove_ownership_after_end(transfer(closed_at=NOW), what) == listed
+    assert job_ownership.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 
 HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
@@ -117,7 +122,7 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
 ) -> None:
     assert (
         job_ownership.proved_owner_uids(transfers),
-        job_ownership.unproved_owner_uids(transfers),
+        job_ownership.uids_claiming_unproved_task(transfers),
     ) == (proved, told)
 
 

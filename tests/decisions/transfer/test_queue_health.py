@@ -6,24 +6,28 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.queue_health import (
-    breaker_reason,
     full_folder_warning,
     poller_silence_alarm,
     refused_configuration_warning,
-    report_cluster,
-    report_transfer_queue,
+    report_cluster_reachability,
+    report_transfer_queue_status,
+    why_breaker_closed_queues,
 )
-from gridbridge.model.message import FailureCause
-from gridbridge.model.published import PublishedState, ShownBreaker, ShownConfiguration
+from gridbridge.model.message import TransferFailureCause
+from gridbridge.model.published import (
+    PublishedClusterBreaker,
+    PublishedConfigurationStatus,
+    PublishedFilesSnapshot,
+)
 from gridbridge.model.status_report import format_duration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]
 
 
-def closed_by(what: PublishedState) -> str:
+def closed_by(what: PublishedFilesSnapshot) -> str:
     """Return why the queue is closed, empty when it is open."""
-    judged = report_transfer_queue(ROUTE, what, NOW)
+    judged = report_transfer_queue_status(ROUTE, what, NOW)
     assert judged.is_open == (not judged.why)
     return judged.why
 
@@ -35,14 +39,16 @@ def closed_by(what: PublishedState) -> str:
 )
 def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
     until = NOW + timedelta(minutes=left_min)
-    known = ShownBreaker(cluster="beta", failures=5, until=until, cause=FailureCause.LOST)
+    known = PublishedClusterBreaker(
+        cluster="beta", failures=5, until=until, cause=TransferFailureCause.LOST
+    )
 
-    told = breaker_reason("beta", shown(breakers={"beta": known}), NOW)
+    told = why_breaker_closed_queues("beta", shown(breakers={"beta": known}), NOW)
 
     assert told == f"5 jobs in a row failed at beta: nobody at beta saw the jobs' ends. {then}"
 
 
-def at_home(state: str, used: int = 1) -> PublishedState:
+def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
     """Return a service whose transfer queue shows these letters in qstat."""
     home = cluster("alpha", queue(state=state, used=used))
     return shown(clusters={"alpha": home, "beta": cluster("beta")})
@@ -94,7 +100,7 @@ def at_home(state: str, used: int = 1) -> PublishedState:
         ),
     ],
 )
-def test_a_closed_queue_says_what_closes_it(what: PublishedState, why: str) -> None:
+def test_a_closed_queue_says_what_closes_it(what: PublishedFilesSnapshot, why: str) -> None:
     assert closed_by(what) == why
 
 
@@ -115,21 +121,23 @@ def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
 
 def test_a_service_that_never_published_is_an_alarm() -> None:
     assert (
-        poller_silence_alarm(PublishedState(), NOW)
+        poller_silence_alarm(PublishedFilesSnapshot(), NOW)
         == "gridbridge-poller has never published anything here"
     )
 
 
-def a_service_that_refuses(*problems: str) -> PublishedState:
+def a_service_that_refuses(*problems: str) -> PublishedFilesSnapshot:
     """Return a service whose newest gridbridge.toml is not in force for these reasons."""
-    known = ShownConfiguration(sha256="1f", since=NOW, refused_sha256="2e", refused=problems)
+    known = PublishedConfigurationStatus(
+        sha256="1f", since=NOW, refused_sha256="2e", refused=problems
+    )
     return shown(service=replace(service(), configuration=known))
 
 
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        (PublishedState(), ""),
+        (PublishedFilesSnapshot(), ""),
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
@@ -143,12 +151,12 @@ def a_service_that_refuses(*problems: str) -> PublishedState:
     ],
     ids=["no service", "right", "wrong", "twice wrong"],
 )
-def test_a_refused_configuration_is_told(what: PublishedState, told: str) -> None:
+def test_a_refused_configuration_is_told(what: PublishedFilesSnapshot, told: str) -> None:
     assert refused_configuration_warning(what) == told
 
 
 def test_a_full_folder_is_told() -> None:
-    assert full_folder_warning(shown()) == full_folder_warning(PublishedState()) == ""
+    assert full_folder_warning(shown()) == full_folder_warning(PublishedFilesSnapshot()) == ""
     assert full_folder_warning(shown(service=replace(service(), full="/s is full"))) == (
         "/s is full; every transfer queue is closed until the folder has room"
     )
@@ -157,7 +165,7 @@ def test_a_full_folder_is_told() -> None:
 def test_a_cluster_that_never_answered_says_so() -> None:
     never = cluster("beta", taken_at=None, pending=None, trouble="qstat: no route to host")
 
-    judged = report_cluster(never, NOW)
+    judged = report_cluster_reachability(never, NOW)
 
     assert (judged.answers, judged.why) == (False, "has not answered yet: qstat: no route to host")
 

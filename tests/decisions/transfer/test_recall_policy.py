@@ -6,9 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.states import job_state
@@ -50,7 +55,7 @@ def due(
     """Return the jobs that are due, and why."""
     rows = {
         one.remote_id: (
-            JobStatus(
+            JobListRow(
                 job_id=one.remote_id,
                 name="x",
                 owner=one.owner,
@@ -67,7 +72,7 @@ def due(
         pending=40,
         free_slots=0,
     )
-    situation = TransferSituation(
+    situation = TransferDecisionInputs(
         home="alpha",
         now=NOW,
         snapshots={"beta": beta},
@@ -95,10 +100,10 @@ def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> No
     [
         waiting(minutes=9),
         waiting(phase=StarterPhase.HELD),
-        waiting(desired=DesiredJobState.SUSPENDED),
-        waiting(desired=DesiredJobState.DEAD),
+        waiting(desired=DesiredLocalJobState.SUSPENDED),
+        waiting(desired=DesiredLocalJobState.DEAD),
         waiting(missed_polls=1),
-        waiting(verdict=StarterMessage(outcome=TransferOutcome.EXIT)),
+        waiting(verdict=TransferMessage(outcome=TransferOutcome.EXIT)),
         waiting(wake="awake"),
         waiting(queue="transfer-gone"),
     ],

@@ -7,10 +7,15 @@ import pytest
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.remote_accounting import FENCED_STATUS, verdict_from_accounting
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.claim import FENCED, HOME, JOB
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -27,10 +32,10 @@ def claimed(**values: object) -> Transfer:
 
 def situation(
     one: Transfer, silent_s: float = 301, letters: str = "qw", slots: int = 1
-) -> TransferSituation:
+) -> TransferDecisionInputs:
     """Return a situation in which beta last answered so long ago."""
-    there = JobStatus(job_id=7, name="x", owner="alice", state=job_state(letters))
-    here = JobStatus(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
+    there = JobListRow(job_id=7, name="x", owner="alice", state=job_state(letters))
+    here = JobListRow(job_id=7, name="x", owner="alice", state=job_state("hr"), slots=slots)
     silent_since = NOW - timedelta(seconds=silent_s)
     beta = ClusterSnapshot(
         cluster="beta", taken_at=silent_since, jobs={7: (there,)}, pending=0, free_slots=0
@@ -38,7 +43,7 @@ def situation(
     alpha = ClusterSnapshot(
         cluster="alpha", taken_at=NOW, jobs={7: (here,)}, pending=0, free_slots=9
     )
-    return TransferSituation(
+    return TransferDecisionInputs(
         home="alpha",
         now=NOW,
         snapshots={"alpha": alpha, "beta": beta},
@@ -50,7 +55,7 @@ def due(
     one: Transfer,
     free: int = 9,
     queue: TransferQueue = QUEUE,
-    seen: TransferSituation | None = None,
+    seen: TransferDecisionInputs | None = None,
 ) -> list[str]:
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
@@ -84,9 +89,9 @@ def test_a_service_that_was_down_itself_has_heard_no_silence() -> None:
         claimed(claimed=JOB),
         claimed(remote_state=job_state("r")),
         claimed(phase=StarterPhase.SUBMITTING),
-        claimed(desired=DesiredJobState.SUSPENDED),
-        claimed(desired=DesiredJobState.DEAD),
-        claimed(verdict=StarterMessage(outcome=TransferOutcome.EXIT)),
+        claimed(desired=DesiredLocalJobState.SUSPENDED),
+        claimed(desired=DesiredLocalJobState.DEAD),
+        claimed(verdict=TransferMessage(outcome=TransferOutcome.EXIT)),
         claimed(wake="awake"),
         claimed(queue="transfer-gone"),
     ],
@@ -130,7 +135,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
         (claimed(claim=BY_GRANT), "qw", False),
         (claimed(claim=BY_GRANT, claimed=JOB), "r", False),
         (claimed(claim=BY_GRANT, claimed=HOME), "r", False),
-        (claimed(claim=BY_GRANT, desired=DesiredJobState.DEAD), "r", False),
+        (claimed(claim=BY_GRANT, desired=DesiredLocalJobState.DEAD), "r", False),
         (claimed(claim=BY_GRANT, owner="bob"), "r", False),
         (claimed(claim=BY_FILE), "r", False),
     ],

@@ -8,16 +8,25 @@ from gridbridge.decisions.transfer.suspension_mismatch import (
     SuspensionMismatch,
     find_suspension_mismatch,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-RUNNING, SUSPENDED, DEAD = DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD
+RUNNING, SUSPENDED, DEAD = (
+    DesiredLocalJobState.RUNNING,
+    DesiredLocalJobState.SUSPENDED,
+    DesiredLocalJobState.DEAD,
+)
 SHOWS = frozenset({"beta"})
-END = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="0")
+END = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def second(number: float) -> datetime:
@@ -54,7 +63,7 @@ def shown(
     """Return what home's answer to a question of that second shows of it."""
     home = ClusterSnapshot(cluster="alpha", taken_at=second(at_s), jobs={}, pending=0, free_slots=0)
     wakes = frozenset({"f0"} if asleep else ())
-    situation = TransferSituation(
+    situation = TransferDecisionInputs(
         home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes
     )
     return find_suspension_mismatch(one, situation, shows)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
-from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_recall_policy import NOW, waiting
 from tests.states import job_state
@@ -18,11 +18,11 @@ HOME_ROW = {"job_id": 7, "name": "x", "owner": "alice"}
 
 def situation(
     there: str = "qw", here: str = "", queue: str = "", age_s: float = 1
-) -> TransferSituation:
+) -> TransferDecisionInputs:
     """Return what beta and home list of the task; no letters: nothing."""
-    beta = {7: (JobStatus(**HOME_ROW, state=job_state(there)),)} if there else {}
-    home = {7: (JobStatus(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
-    return TransferSituation(
+    beta = {7: (JobListRow(**HOME_ROW, state=job_state(there)),)} if there else {}
+    home = {7: (JobListRow(**HOME_ROW, state=job_state(here), queue=queue),)} if here else {}
+    return TransferDecisionInputs(
         home="alpha",
         now=NOW,
         snapshots={
@@ -48,14 +48,19 @@ def situation(
         pytest.param({}, "r", "it has started there", id="it runs"),
         pytest.param({"closed_at": NOW}, "", "it has ended there", id="over"),
         pytest.param(
-            {"verdict": StarterMessage(outcome=TransferOutcome.EXIT)},
+            {"verdict": TransferMessage(outcome=TransferOutcome.EXIT)},
             "",
             "it has ended there",
             id="ended",
         ),
-        pytest.param({"desired": DesiredJobState.DEAD}, "qw", "it is to be dead", id="deleted"),
         pytest.param(
-            {"desired": DesiredJobState.SUSPENDED}, "qw", "it is to be suspended", id="suspended"
+            {"desired": DesiredLocalJobState.DEAD}, "qw", "it is to be dead", id="deleted"
+        ),
+        pytest.param(
+            {"desired": DesiredLocalJobState.SUSPENDED},
+            "qw",
+            "it is to be suspended",
+            id="suspended",
         ),
     ],
 )
@@ -78,7 +83,10 @@ def test_what_has_started_or_is_unwanted_is_not_moved(
 def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
-    assert recall_policy.is_ready_to_come_home(transfer, situation(there, age_s=age_s)) is expected
+    assert (
+        recall_policy.can_starter_recall_task_now(transfer, situation(there, age_s=age_s))
+        is expected
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,12 @@ from gridbridge.decisions.transfer.transfer_explanation import (
     explain_transfer_attempt,
     explain_transfer_wait,
 )
-from gridbridge.model.message import FailureCause
-from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
+from gridbridge.model.message import TransferFailureCause
+from gridbridge.model.published import (
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
+)
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
 SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})
@@ -29,7 +33,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
                 phase="submitting",
                 remote_id=None,
                 remote_state="",
-                cause=FailureCause.BARRED,
+                cause=TransferFailureCause.BARRED,
                 reason="tried in vain: ssh: no",
             ),
             shown(),
@@ -94,7 +98,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="its host is unknown",
         ),
         pytest.param(
-            transfer(cause=FailureCause.DROPPED, desired="dead"),
+            transfer(cause=TransferFailureCause.DROPPED, desired="dead"),
             shown(),
             "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: until then"
             " nobody queries beta, and the job counts as alive",
@@ -135,13 +139,13 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
     ],
 )
 def test_a_transfer_says_what_it_waits_for(
-    one: ShownTransfer, what: PublishedState, words: str
+    one: PublishedTransfer, what: PublishedFilesSnapshot, words: str
 ) -> None:
     assert explain_transfer_wait(one, what, NOW) == words
 
 
 def test_both_sides_are_told_with_their_ages() -> None:
-    told = explain_transfer_attempt(ShownHistory(transfer=transfer()), shown(), NOW)
+    told = explain_transfer_attempt(PublishedTransferHistory(transfer=transfer()), shown(), NOW)
 
     assert told.where == "job 12 of alice is at beta as job 34"
     assert told.here == "r in transfer-beta for 5 min"
@@ -151,7 +155,7 @@ def test_both_sides_are_told_with_their_ages() -> None:
 def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
     over = transfer(closed_at=ago(5), reason="ended here: exit status 3", outcome="exit status 3")
 
-    told = explain_transfer_attempt(ShownHistory(transfer=over), shown(), NOW)
+    told = explain_transfer_attempt(PublishedTransferHistory(transfer=over), shown(), NOW)
 
     assert told.where == "job 12 of alice was sent to beta as job 34; that is over"
     assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
@@ -161,6 +165,6 @@ def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
 def test_a_transfer_that_home_does_not_list_yet_or_any_more(outcome: str, here: str) -> None:
     one = transfer(local_state="", local_since=None, outcome=outcome)
 
-    told = explain_transfer_attempt(ShownHistory(transfer=one), shown(), NOW)
+    told = explain_transfer_attempt(PublishedTransferHistory(transfer=one), shown(), NOW)
 
     assert told.here == f"{here} in transfer-beta"

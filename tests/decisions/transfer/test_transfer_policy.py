@@ -13,24 +13,24 @@ from gridbridge.decisions.transfer.remote_accounting import verdict_from_account
 from gridbridge.decisions.transfer.transfer_decisions import (
     NUMBER_REUSED,
     decide_transfer_actions,
-    find_rescheduled_jobs,
     is_deleted_at_home,
-    is_job_end_lost,
-    observe_transfer,
+    is_job_end_search_over,
     plan_transfers,
+    rescheduled_jobs_with_transfer,
+    update_transfer_from_answers,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import (
-    DesiredJobState,
-    FailureCause,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import PollerSection
 from tests.states import job_state, queue_state, read_states
@@ -38,8 +38,8 @@ from tests.states import job_state, queue_state, read_states
 NAME = "gb.alpha.7.0.1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = PollerSection()
-VERDICT = StarterMessage(transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0")
-FINAL = {TransferAct.CLOSE, TransferAct.RELEASE_LOCAL}
+VERDICT = TransferMessage(transfer=NAME, outcome=TransferOutcome.EXIT, exit_status="0")
+FINAL = {TransferActKind.CLOSE, TransferActKind.RELEASE_LOCAL}
 
 
 def second(number: float) -> datetime:
@@ -66,19 +66,19 @@ def a_transfer(**values: object) -> Transfer:
     return Transfer(**read_states(known | values))
 
 
-def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:
-    return observe_transfer(transfer, situation, situation.at_home(transfer))
+def observed(transfer: Transfer, situation: TransferDecisionInputs) -> Transfer:
+    return update_transfer_from_answers(transfer, situation, situation.at_home(transfer))
 
 
-def a_row(job: int, state: str, **values: object) -> JobStatus:
+def a_row(job: int, state: str, **values: object) -> JobListRow:
     known: dict[str, object] = {"name": "x", "owner": "alice", "queue": "", "since": NOON}
-    return JobStatus(job_id=job, state=job_state(state), **(known | values))
+    return JobListRow(job_id=job, state=job_state(state), **(known | values))
 
 
 def a_snapshot(
-    cluster: str, at_s: float, *rows: JobStatus, queues: tuple[QueueStatus, ...] = ()
+    cluster: str, at_s: float, *rows: JobListRow, queues: tuple[QueueInstanceStatus, ...] = ()
 ) -> ClusterSnapshot:
-    jobs: dict[int, tuple[JobStatus, ...]] = {}
+    jobs: dict[int, tuple[JobListRow, ...]] = {}
     for row in rows:
         jobs[row.job_id] = (*jobs.get(row.job_id, ()), row)
     return ClusterSnapshot(
@@ -98,14 +98,14 @@ def a_situation(
     at_s: float = 60,
     asleep: bool = True,
     name: str = "x",
-) -> TransferSituation:
+) -> TransferDecisionInputs:
     """Return what both clusters answered at `at_s`: a job's letters, "" none, None no answer."""
     snapshots = {}
     for cluster, job, state in (("alpha", 7, local), ("beta", 40, remote)):
         if state is not None:
             rows = [a_row(job, state, name=name)] if state else []
             snapshots[cluster] = a_snapshot(cluster, at_s, *rows)
-    return TransferSituation(
+    return TransferDecisionInputs(
         home="alpha",
         now=second(at_s + 1),
         snapshots=snapshots,
@@ -113,7 +113,7 @@ def a_situation(
     )
 
 
-def acts(transfer: Transfer, situation: TransferSituation) -> list[TransferAct]:
+def acts(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferActKind]:
     return [action.act for action in plan_transfers([transfer], situation, POLICY).actions]
 
 
@@ -122,13 +122,13 @@ def acts(transfer: Transfer, situation: TransferSituation) -> list[TransferAct]:
     ("deleted_s", "remote", "expected"),
     [
         (29, "r", []),
-        (31, "r", [TransferAct.DELETE_REMOTE]),
-        (31, "hqw", [TransferAct.DELETE_REMOTE]),
+        (31, "r", [TransferActKind.DELETE_REMOTE]),
+        (31, "hqw", [TransferActKind.DELETE_REMOTE]),
         (31, "dr", []),
     ],
 )
 def test_a_task_that_home_deletes_is_deleted_there_though_its_starter_does_nothing(
-    local: str, deleted_s: float, remote: str, expected: list[TransferAct]
+    local: str, deleted_s: float, remote: str, expected: list[TransferActKind]
 ) -> None:
     """The methods are the owner's processes: he may have made them end at once."""
     situation = a_situation(local=local, remote=remote)
@@ -156,89 +156,97 @@ def test_a_job_that_runs_needs_nothing() -> None:
     ("transfer", "situation", "expected"),
     [
         # A verdict goes to whoever can take it.
-        (a_transfer(verdict=VERDICT), a_situation(remote=""), [TransferAct.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [TransferAct.CLOSE]),
+        (a_transfer(verdict=VERDICT), a_situation(remote=""), [TransferActKind.PUBLISH]),
+        (a_transfer(verdict=VERDICT), a_situation(local="", asleep=False), [TransferActKind.CLOSE]),
         (
             a_transfer(verdict=VERDICT),
             a_situation(local="hRq", asleep=False),
-            [TransferAct.ADOPT_LOCAL],
+            [TransferActKind.ADOPT_LOCAL],
         ),
-        (a_transfer(verdict=VERDICT), a_situation(local="r", asleep=False), [TransferAct.PUBLISH]),
-        (a_transfer(verdict=VERDICT), a_situation(local=None, asleep=False), [TransferAct.PUBLISH]),
+        (
+            a_transfer(verdict=VERDICT),
+            a_situation(local="r", asleep=False),
+            [TransferActKind.PUBLISH],
+        ),
+        (
+            a_transfer(verdict=VERDICT),
+            a_situation(local=None, asleep=False),
+            [TransferActKind.PUBLISH],
+        ),
         # A dead job is deleted, and forgotten once it is gone and nobody submits any more.
         (
-            a_transfer(desired=DesiredJobState.DEAD),
+            a_transfer(desired=DesiredLocalJobState.DEAD),
             a_situation(remote="r"),
-            [TransferAct.DELETE_REMOTE],
+            [TransferActKind.DELETE_REMOTE],
         ),
         (
-            a_transfer(desired=DesiredJobState.DEAD),
+            a_transfer(desired=DesiredLocalJobState.DEAD),
             a_situation(remote="hqw"),
-            [TransferAct.DELETE_REMOTE],
+            [TransferActKind.DELETE_REMOTE],
         ),
-        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote="dr"), []),
-        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote=""), []),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="dr"), []),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote=""), []),
         *(
             (
-                a_transfer(desired=DesiredJobState.DEAD),
+                a_transfer(desired=DesiredLocalJobState.DEAD),
                 a_situation(local=local, remote="", asleep=False),
                 due,
             )
             for local, due in (
-                ("", [TransferAct.CLOSE]),
-                ("dr", [TransferAct.CLOSE]),
-                ("hRq", [TransferAct.RELEASE_LOCAL]),
+                ("", [TransferActKind.CLOSE]),
+                ("dr", [TransferActKind.CLOSE]),
+                ("hRq", [TransferActKind.RELEASE_LOCAL]),
                 ("hr", []),  # home has not told yet whether it is put back
                 ("Rr", []),
             )
         ),
-        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote="", at_s=0), []),
-        (a_transfer(desired=DesiredJobState.DEAD), a_situation(remote=None), []),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote="", at_s=0), []),
+        (a_transfer(desired=DesiredLocalJobState.DEAD), a_situation(remote=None), []),
         (
-            a_transfer(desired=DesiredJobState.DEAD),
+            a_transfer(desired=DesiredLocalJobState.DEAD),
             a_situation(local="hRq", remote="", asleep=False),
-            [TransferAct.RELEASE_LOCAL],
+            [TransferActKind.RELEASE_LOCAL],
         ),
         (
-            a_transfer(desired=DesiredJobState.DEAD, verdict=VERDICT),
+            a_transfer(desired=DesiredLocalJobState.DEAD, verdict=VERDICT),
             a_situation(local="hRq", remote="", asleep=False),
-            [TransferAct.RELEASE_LOCAL],
+            [TransferActKind.RELEASE_LOCAL],
         ),
         (
-            a_transfer(desired=DesiredJobState.DEAD, verdict=VERDICT),
+            a_transfer(desired=DesiredLocalJobState.DEAD, verdict=VERDICT),
             a_situation(),
-            [TransferAct.PUBLISH],
+            [TransferActKind.PUBLISH],
         ),
         # A starter that is gone: what runs is adopted, what waits is deleted.
-        (a_transfer(), a_situation(local="hRq", asleep=False), [TransferAct.ADOPT_LOCAL]),
+        (a_transfer(), a_situation(local="hRq", asleep=False), [TransferActKind.ADOPT_LOCAL]),
         (
             a_transfer(),
             a_situation(local="Rq", remote="s", asleep=False),
-            [TransferAct.ADOPT_LOCAL],
+            [TransferActKind.ADOPT_LOCAL],
         ),
         (
             a_transfer(),
             a_situation(local="hRq", remote="hqw", asleep=False),
-            [TransferAct.DELETE_REMOTE],
+            [TransferActKind.DELETE_REMOTE],
         ),
         (
             a_transfer(),
             a_situation(local="hRq", remote="", asleep=False),
-            [TransferAct.RELEASE_LOCAL],
+            [TransferActKind.RELEASE_LOCAL],
         ),
         (
             a_transfer(),
             a_situation(local="", remote="r", asleep=False),
-            [TransferAct.DELETE_REMOTE],
+            [TransferActKind.DELETE_REMOTE],
         ),
-        (a_transfer(), a_situation(local="", remote="", asleep=False), [TransferAct.CLOSE]),
+        (a_transfer(), a_situation(local="", remote="", asleep=False), [TransferActKind.CLOSE]),
         (a_transfer(), a_situation(local="", remote="", asleep=True), []),
         (a_transfer(), a_situation(local="", remote="", asleep=False, at_s=9), []),
         (a_transfer(), a_situation(local=None, remote="", asleep=False), []),
         (a_transfer(), a_situation(local="hRq", remote=None, asleep=False), []),
         (  # home was asked before the deletion, and may never have been seen to list the task
             a_transfer(
-                desired=DesiredJobState.DEAD, local_state=job_state(""), updated_at=second(10)
+                desired=DesiredLocalJobState.DEAD, local_state=job_state(""), updated_at=second(10)
             ),
             replace(
                 a_situation(local="", remote="", asleep=False),
@@ -247,76 +255,80 @@ def test_a_job_that_runs_needs_nothing() -> None:
             [],
         ),
         # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
-        (a_transfer(guard=GuardKind.NONE), a_situation(local="Rq", asleep=False), []),
-        (a_transfer(guard=GuardKind.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=HomeStartGuard.NONE), a_situation(local="Rq", asleep=False), []),
         (
-            a_transfer(guard=GuardKind.NONE),
-            a_situation(local="", asleep=False),
-            [TransferAct.DELETE_REMOTE],
+            a_transfer(guard=HomeStartGuard.NONE),
+            a_situation(local="Rq", remote="qw", asleep=False),
+            [],
         ),
         (
-            a_transfer(guard=GuardKind.NONE, verdict=VERDICT),
+            a_transfer(guard=HomeStartGuard.NONE),
+            a_situation(local="", asleep=False),
+            [TransferActKind.DELETE_REMOTE],
+        ),
+        (
+            a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT),
             a_situation(local="Rq", asleep=False),
             [],
         ),
         (
-            a_transfer(guard=GuardKind.NONE, verdict=VERDICT),
+            a_transfer(guard=HomeStartGuard.NONE, verdict=VERDICT),
             a_situation(local="Rr"),
-            [TransferAct.PUBLISH],
+            [TransferActKind.PUBLISH],
         ),
         (
-            a_transfer(guard=GuardKind.NONE, missed_polls=1),
+            a_transfer(guard=HomeStartGuard.NONE, missed_polls=1),
             a_situation(local="Rq", remote="", asleep=False),
-            [TransferAct.LOOK_UP_END],
+            [TransferActKind.LOOK_UP_END],
         ),
         (
-            a_transfer(guard=GuardKind.NONE, desired=DesiredJobState.DEAD),
+            a_transfer(guard=HomeStartGuard.NONE, desired=DesiredLocalJobState.DEAD),
             a_situation(local="Rq", remote="", asleep=False),
-            [TransferAct.CLOSE],
+            [TransferActKind.CLOSE],
         ),
         (
-            a_transfer(guard=GuardKind.NONE, desired=DesiredJobState.DEAD),
+            a_transfer(guard=HomeStartGuard.NONE, desired=DesiredLocalJobState.DEAD),
             a_situation(local="Rr", remote="", asleep=False),
-            [TransferAct.CLOSE],
+            [TransferActKind.CLOSE],
         ),
         (
-            a_transfer(guard=GuardKind.START),
+            a_transfer(guard=HomeStartGuard.START),
             a_situation(local="Rq", asleep=False),
-            [TransferAct.ADOPT_LOCAL],
+            [TransferActKind.ADOPT_LOCAL],
         ),
         (
-            a_transfer(guard=GuardKind.START),
+            a_transfer(guard=HomeStartGuard.START),
             a_situation(local="Rq", remote="", asleep=False),
-            [TransferAct.RELEASE_LOCAL],
+            [TransferActKind.RELEASE_LOCAL],
         ),
         # The other cluster's trouble.
-        (a_transfer(), a_situation(remote="Eqw"), [TransferAct.GIVE_UP]),
-        (a_transfer(missed_polls=1), a_situation(remote=""), [TransferAct.LOOK_UP_END]),
+        (a_transfer(), a_situation(remote="Eqw"), [TransferActKind.GIVE_UP]),
+        (a_transfer(missed_polls=1), a_situation(remote=""), [TransferActKind.LOOK_UP_END]),
         (a_transfer(missed_polls=0), a_situation(remote=""), []),
         (a_transfer(missed_polls=9), a_situation(remote="r"), []),
         (a_transfer(closed_at=NOON), a_situation(local="", remote="", asleep=False), []),
     ],
 )
 def test_each_state_has_its_act(
-    transfer: Transfer, situation: TransferSituation, expected: list[TransferAct]
+    transfer: Transfer, situation: TransferDecisionInputs, expected: list[TransferActKind]
 ) -> None:
     assert acts(transfer, situation) == expected
 
 
-@pytest.mark.parametrize("guard", [GuardKind.HOLD, GuardKind.START])
+@pytest.mark.parametrize("guard", [HomeStartGuard.HOLD, HomeStartGuard.START])
 @pytest.mark.parametrize(
     ("queue", "asked", "expected"),
     [
         ("transfer-beta@n1", frozenset(), []),
         ("transfer-gamma@n1", frozenset(), []),
-        ("all.q@n1", frozenset(), [TransferAct.CLOSE]),
-        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [TransferAct.CLOSE]),
+        ("all.q@n1", frozenset(), [TransferActKind.CLOSE]),
+        ("transfer-beta@n1", frozenset({(NAME, 1001)}), [TransferActKind.CLOSE]),
         ("transfer-beta@n1", frozenset({(NAME, 1002)}), []),
     ],
     ids=["being put back", "adopted there", "started here", "asked for", "by another person"],
 )
 def test_a_deleted_one_is_over_when_its_task_runs_anew(
-    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[TransferAct]
+    guard: str, queue: str, asked: frozenset[tuple[str, int]], expected: list[TransferActKind]
 ) -> None:
     """Its guard was taken away, so it was started though its transfer was not over."""
     home = a_snapshot("alpha", 60, a_row(7, "Rr", queue=queue))
@@ -325,14 +337,14 @@ def test_a_deleted_one_is_over_when_its_task_runs_anew(
     snapshots = {**situation.snapshots, "alpha": home}
     situation = replace(situation, snapshots=snapshots, queues=queues, with_new_starter=asked)
 
-    assert acts(a_transfer(desired=DesiredJobState.DEAD, guard=guard), situation) == expected
+    assert acts(a_transfer(desired=DesiredLocalJobState.DEAD, guard=guard), situation) == expected
 
 
 @pytest.mark.parametrize(
     "transfer",
     [
         a_transfer(),
-        a_transfer(desired=DesiredJobState.DEAD),
+        a_transfer(desired=DesiredLocalJobState.DEAD),
         a_transfer(missed_polls=9),
         a_transfer(remote_state=job_state("Eqw")),
         a_transfer(local_state=job_state("hRq")),
@@ -352,17 +364,19 @@ def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
 def test_an_end_that_is_known_comes_home_though_its_cluster_is_configured_no_more() -> None:
     situation = replace(a_situation(remote=None), dropped=frozenset({"beta"}))
 
-    assert acts(a_transfer(verdict=VERDICT), situation) == [TransferAct.PUBLISH]
+    assert acts(a_transfer(verdict=VERDICT), situation) == [TransferActKind.PUBLISH]
 
 
 def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> None:
     adopted = a_transfer(pinned=True)
     waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
-    situation = replace(a_situation(), requeued_jobs=find_rescheduled_jobs([adopted, waiting]))
+    situation = replace(
+        a_situation(), requeued_jobs=rescheduled_jobs_with_transfer([adopted, waiting])
+    )
 
     assert acts(adopted, situation) == []
-    assert acts(adopted, a_situation()) == [TransferAct.UNPIN]
+    assert acts(adopted, a_situation()) == [TransferActKind.UNPIN]
 
 
 def test_one_answer_is_counted_once_however_often_it_is_looked_at() -> None:
@@ -381,7 +395,7 @@ def test_an_answer_from_before_the_owners_word_says_nothing() -> None:
 
 
 def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
-    queue = QueueStatus(
+    queue = QueueInstanceStatus(
         name="all.q@n1", slots_used=1, slots_reserved=0, slots_total=1, state=queue_state("au")
     )
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
@@ -391,10 +405,12 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
-    transfer = a_transfer(desired=DesiredJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
+    transfer = a_transfer(
+        desired=DesiredLocalJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING
+    )
     [action] = plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
-    assert (action.act, action.transfer.remote_id) == (TransferAct.DELETE_REMOTE, 40)
+    assert (action.act, action.transfer.remote_id) == (TransferActKind.DELETE_REMOTE, 40)
 
 
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
@@ -410,11 +426,11 @@ def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
     "claim",
     [
         a_transfer(uid=1002, owner="bob"),
-        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD),
+        a_transfer(uid=1002, owner="bob", desired=DesiredLocalJobState.DEAD),
         a_transfer(uid=1002, owner="bob", verdict=VERDICT),
-        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, verdict=VERDICT),
-        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, remote_id=0),
-        a_transfer(uid=1002, owner="bob", desired=DesiredJobState.DEAD, remote_id=99),
+        a_transfer(uid=1002, owner="bob", desired=DesiredLocalJobState.DEAD, verdict=VERDICT),
+        a_transfer(uid=1002, owner="bob", desired=DesiredLocalJobState.DEAD, remote_id=0),
+        a_transfer(uid=1002, owner="bob", desired=DesiredLocalJobState.DEAD, remote_id=99),
     ],
     ids=["record", "dead", "ended", "dead and ended", "no id", "wrong id"],
 )
@@ -428,16 +444,16 @@ def test_a_claim_to_anothers_task_touches_neither_of_its_jobs(
 
     done = acts(claimed, a_situation(local=local, asleep=asleep, name=NAME))
 
-    assert set(done) <= {TransferAct.CLOSE, TransferAct.PUBLISH}
+    assert set(done) <= {TransferActKind.CLOSE, TransferActKind.PUBLISH}
 
 
 def test_anothers_job_of_our_name_keeps_no_transfer_open() -> None:
-    transfer = a_transfer(desired=DesiredJobState.DEAD, remote_id=0)
+    transfer = a_transfer(desired=DesiredLocalJobState.DEAD, remote_id=0)
     squatter = a_snapshot("beta", 60, a_row(50, "hqw", name=NAME, owner="bob"))
     gone = a_situation(local="", asleep=False)
     situation = replace(gone, snapshots={**gone.snapshots, "beta": squatter})
 
-    assert acts(transfer, situation) == [TransferAct.CLOSE]
+    assert acts(transfer, situation) == [TransferActKind.CLOSE]
 
 
 # For any transfer.
@@ -447,7 +463,12 @@ TRANSFER = st.builds(
     a_transfer,
     phase=st.sampled_from([StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED]),
     desired=st.sampled_from(
-        ["", DesiredJobState.RUNNING, DesiredJobState.SUSPENDED, DesiredJobState.DEAD]
+        [
+            "",
+            DesiredLocalJobState.RUNNING,
+            DesiredLocalJobState.SUSPENDED,
+            DesiredLocalJobState.DEAD,
+        ]
     ),
     local_state=st.sampled_from(STATES),
     remote_state=st.sampled_from(STATES),
@@ -496,7 +517,7 @@ class Grid:
     answers: list[bool] = field(default_factory=list)  # whether beta answers, round by round
     now_s: float = 60
     seen: Mapping[str, ClusterSnapshot] = field(default_factory=dict)
-    history: list[TransferAct] = field(default_factory=list)
+    history: list[TransferActKind] = field(default_factory=list)
 
     def round(self) -> None:
         """Ask both clusters, decide, act."""
@@ -514,13 +535,13 @@ class Grid:
         for action in planned.actions:
             self.act(action.act)
 
-    def act(self, act: TransferAct) -> None:
+    def act(self, act: TransferActKind) -> None:
         """Let an act take effect; nothing may be let go while its job lives."""
         self.history.append(act)
         assert act not in FINAL or not self.remote
-        if act is TransferAct.DELETE_REMOTE:
+        if act is TransferActKind.DELETE_REMOTE:
             self.remote = "dr" if "r" in self.remote else ""
-        elif act is TransferAct.LOOK_UP_END:
+        elif act is TransferActKind.LOOK_UP_END:
             self.transfer = self.transfer.but(verdict=VERDICT)
         elif act in FINAL:
             self.transfer = self.transfer.but(closed_at=second(self.now_s))
@@ -534,7 +555,7 @@ def test_a_dead_job_is_deleted_and_closed_once_the_other_cluster_answers(
     remote: str, local: str, answers: list[bool]
 ) -> None:
     grid = Grid(
-        a_transfer(desired=DesiredJobState.DEAD), local, remote, asleep=False, answers=answers
+        a_transfer(desired=DesiredLocalJobState.DEAD), local, remote, asleep=False, answers=answers
     )
     for _ in range(len(answers) + 4):
         grid.round()
@@ -551,7 +572,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
     for _ in range(len(answers) + 5):
         grid.round()
 
-    adopted = TransferAct.ADOPT_LOCAL in grid.history
+    adopted = TransferActKind.ADOPT_LOCAL in grid.history
     assert grid.transfer.is_over or (adopted and local and grid.remote)
 
 
@@ -601,14 +622,14 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
     verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     told = (verdict.outcome, verdict.cause, verdict.reason)
-    assert told == (outcome, FailureCause.PREEMPTED, reason)
+    assert told == (outcome, TransferFailureCause.PREEMPTED, reason)
 
 
 @pytest.mark.parametrize(
     ("state", "queue", "expected"),
     [
-        ("r", "all.q@n1", [TransferAct.DELETE_REMOTE]),
-        ("s", "all.q@n1", [TransferAct.DELETE_REMOTE]),
+        ("r", "all.q@n1", [TransferActKind.DELETE_REMOTE]),
+        ("s", "all.q@n1", [TransferActKind.DELETE_REMOTE]),
         ("t", "all.q@n1", []),
         ("Rr", "all.q@n1", []),
         ("r", "transfer-beta@n1", []),
@@ -616,9 +637,9 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
     ],
     ids=["new", "suspended", "on its way", "put back", "its own queue", "another transfer queue"],
 )
-@pytest.mark.parametrize("guard", [GuardKind.NONE, GuardKind.START, GuardKind.HOLD])
+@pytest.mark.parametrize("guard", [HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD])
 def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers(
-    state: str, queue: str, expected: list[TransferAct], guard: str
+    state: str, queue: str, expected: list[TransferActKind], guard: str
 ) -> None:
     """Home's numbers have begun anew: put back later, that job is given nothing of this one's."""
     situation = a_situation(remote="r", asleep=False)
@@ -629,7 +650,9 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     planned = plan_transfers([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
-    assert [one.desired for one in planned.transfers] == [DesiredJobState.DEAD if expected else ""]
+    assert [one.desired for one in planned.transfers] == [
+        DesiredLocalJobState.DEAD if expected else ""
+    ]
     assert [action.why for action in planned.actions] == [NUMBER_REUSED for _ in expected]
 
 
@@ -679,22 +702,25 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     """Grid Engine accounts for no job that was deleted before it started."""
     gone = a_transfer(remote_state=last_seen, missing_since=second(0))
 
-    assert is_job_end_lost(gone, PollerSection(), second(missing_s)) == expected
+    assert is_job_end_search_over(gone, PollerSection(), second(missing_s)) == expected
 
 
 @pytest.mark.parametrize(
     ("transfer", "expected"),
     [
-        (a_transfer(missed_polls=4), [TransferAct.LOOK_UP_END]),
-        (a_transfer(desired=DesiredJobState.DEAD, local_state=job_state("")), [TransferAct.CLOSE]),
+        (a_transfer(missed_polls=4), [TransferActKind.LOOK_UP_END]),
+        (
+            a_transfer(desired=DesiredLocalJobState.DEAD, local_state=job_state("")),
+            [TransferActKind.CLOSE],
+        ),
     ],
     ids=["its end is looked up", "it is over without a deletion"],
 )
 def test_another_job_under_its_id_says_nothing_of_a_transfer(
-    transfer: Transfer, expected: list[TransferAct]
+    transfer: Transfer, expected: list[TransferActKind]
 ) -> None:
     situation = a_situation(
-        asleep=transfer.desired != DesiredJobState.DEAD, local=transfer.local_state.text
+        asleep=transfer.desired != DesiredLocalJobState.DEAD, local=transfer.local_state.text
     )
     reused_ids = frozenset({(transfer.name, transfer.uid)})
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.local_guards import (
-    is_end_undelivered,
+    does_ended_task_wait_again,
+    ended_transfer_of_requeued_job,
     is_ended_task_gone,
-    may_end_be_undelivered,
-    undelivered_transfer_of_asker,
+    may_home_have_missed_task_end,
 )
-from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_transfer_policy import (
@@ -50,7 +50,7 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
     ],
 )
 def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
-    assert is_end_undelivered(ENDED, local) == expected
+    assert does_ended_task_wait_again(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,23 +72,23 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(
         (ENDED.but(verdict=VERDICT.but(exit_status="100")), False),
         (
             ENDED.but(
-                verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
+                verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.SIGNAL, signal="9")
             ),
             True,
         ),
-        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
-        (ENDED.but(verdict=StarterMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
+        (ENDED.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.REQUEUE)), False),
+        (ENDED.but(verdict=TransferMessage(transfer=NAME, outcome=TransferOutcome.ERROR)), False),
         (ENDED.but(verdict=None), False),
-        (ENDED.but(desired=DesiredJobState.DEAD), False),
+        (ENDED.but(desired=DesiredLocalJobState.DEAD), False),
     ],
     ids=["exit", "99", "100", "signal", "requeue", "error", "no end", "deleted"],
 )
 def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool) -> None:
     """A task that is to run again, or to be looked at, was released by its starter."""
-    assert may_end_be_undelivered(ended) == expected
+    assert may_home_have_missed_task_end(ended) == expected
 
 
-ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
+ASK = TransferMessage(transfer="gb.alpha.7.0.0", restarted="yes")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
         ((ENDED, ENDED.but(name="gb.alpha.7.0.2")), ASK, "gb.alpha.7.0.2"),
         ((ENDED,), ASK.but(restarted=""), ""),
         ((ENDED.but(closed_at=None),), ASK, ""),
-        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=DesiredJobState.DEAD)), ASK, ""),
+        ((ENDED, ENDED.but(name="gb.alpha.7.0.2", desired=DesiredLocalJobState.DEAD)), ASK, ""),
         ((ENDED.but(verdict=VERDICT.but(exit_status="99")),), ASK, ""),
         ((), ASK, ""),
     ],
@@ -113,9 +113,9 @@ ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
     ],
 )
 def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
-    attempts: tuple[Transfer, ...], message: StarterMessage, expected: str
+    attempts: tuple[Transfer, ...], message: TransferMessage, expected: str
 ) -> None:
-    found = undelivered_transfer_of_asker(attempts, message)
+    found = ended_transfer_of_requeued_job(attempts, message)
 
     assert (found.name if found else "") == expected
 

@@ -12,13 +12,13 @@ import pytest
 
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.elastic_nodes import JoiningMachine
+from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
+from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.route import GridEngineCell
 
 CONF = Path(__file__).parents[3] / "conf"
 NOBODY = 65534
-NODE = JoiningMachine(name="alpha-n7", address="127.0.0.1")
+NODE = MachineToJoinCell(name="alpha-n7", address="127.0.0.1")
 CELL = GridEngineCell(
     root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
 )
@@ -46,7 +46,7 @@ def said(preparing: MachineBootstrap) -> str:
 def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Path) -> None:
     """Anything else would end the round of all nodes."""
     mounts = tmp_path / "fstab"
-    settings = BootstrapSection(steps="mounts", mounts=str(mounts))
+    settings = MachineBootstrapSection(steps="mounts", mounts=str(mounts))
     preparing = MachineBootstrap(settings=settings, cell=CELL)
 
     assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)

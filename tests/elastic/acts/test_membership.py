@@ -13,14 +13,14 @@ import pytest
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.elastic.acts import membership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.elastic.acts.membership import GridEngineMembership
-from gridbridge.errors import AddressTaken, HostInNoQueue, TasksOnLostHost
-from gridbridge.model.elastic.balance_sections import BootstrapSection
+from gridbridge.elastic.acts.membership import GridEngineHostMembership
+from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
+from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (
-    HostDeparture,
     HostJoinStep,
-    HostLeaveStep,
-    JoiningMachine,
+    HostRemovalProgress,
+    HostRemovalResult,
+    MachineToJoinCell,
 )
 from gridbridge.model.route import GridEngineCell
 
@@ -70,12 +70,12 @@ class Hosts:
         return lambda *_: None
 
 
-def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
+def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
     """Return a cell with one host."""
     monkeypatch.setattr(membership, "execution_hosts", hosts)
     monkeypatch.setattr(membership, "resolve_host_address", lambda _: "10.0.0.9")
-    preparing = MachineBootstrap(settings=BootstrapSection(), cell=CELL)
-    return GridEngineMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
+    preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
+    return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_new_host_gets_its_slots_in_each_queue(
         queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
     )
     hosts = Hosts(usual, besteffort)
-    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, queues=queues)
+    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
     assert site(hosts, monkeypatch).join(node) is HostJoinStep.JOINED
     assert hosts.done == expected
@@ -105,7 +105,7 @@ def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
     hosts = Hosts(
         *(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names)
     )
-    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
+    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
     site(hosts, monkeypatch).join(node)
 
     expected = ["all.q@n1 4", "long.q@n1 4", "all.q long.q @n1 after the others", "open n1"]
@@ -128,7 +128,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n1", "n2"))
     cell = site(hosts, monkeypatch)
     nodes = [
-        JoiningMachine(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
+        MachineToJoinCell(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
         for name in ("n1", "n2")
     ]
     with ThreadPoolExecutor(2) as threads:
@@ -154,8 +154,8 @@ def test_queues_are_changed_for_one_host_after_the_other(
     for name in ("leave_queues", "set_slots"):
         monkeypatch.setattr(hosts, name, change)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(GridEngineMembership, "_emptied", lambda *_, **__: "")
-    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4)
+    monkeypatch.setattr(GridEngineHostMembership, "_emptied", lambda *_, **__: "")
+    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4)
     with ThreadPoolExecutor(2) as threads:
         ends = [threads.submit(cell.leave, "n2", is_dead=True)]
         ends.append(
@@ -169,9 +169,9 @@ def test_queues_are_changed_for_one_host_after_the_other(
 
 def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """No task would come there: it is as one that never joins, and the log says why."""
-    node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
+    node = MachineToJoinCell(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
 
-    with pytest.raises(HostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
+    with pytest.raises(NewHostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
         site(Hosts(), monkeypatch).join(node)
 
 
@@ -181,7 +181,7 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
     )
     hosts = Hosts(only)
 
-    done = site(hosts, monkeypatch).join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
+    done = site(hosts, monkeypatch).join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
 
     assert (done, hosts.done) == (HostJoinStep.JOINED, ["open n1"])
 
@@ -196,12 +196,12 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2", "n2.site"))
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
-    settings = BootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
+    settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
     monkeypatch.setattr(membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
-    with pytest.raises(AddressTaken):
-        cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
+    with pytest.raises(NewMachineAddressInUse):
+        cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
     assert (done, hosts.done) == ([], [])
 
 
@@ -223,7 +223,8 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
     )
 
     assert (
-        cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
+        cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
+        is HostJoinStep.ADMITTED
     )
 
 
@@ -231,7 +232,7 @@ def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
-    node = JoiningMachine(
+    node = MachineToJoinCell(
         name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q"))
     )
 
@@ -265,7 +266,7 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
 
     done = site(hosts, monkeypatch).leave("n1", is_dead=True)
 
-    assert done.step is HostLeaveStep.LEFT
+    assert done.step is HostRemovalResult.LEFT
 
 
 @pytest.mark.parametrize(
@@ -302,14 +303,14 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostDeparture, list[str]]:
+def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress, list[str]]:
     """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     cell = GridEngineCell(
         root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports
     )
-    preparing = MachineBootstrap(settings=BootstrapSection(), cell=cell)
-    site = GridEngineMembership(cell=cell, preparing=preparing, root=lambda *_: None)
+    preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=cell)
+    site = GridEngineHostMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()
     return told, [one for one in calls if not one.startswith("-s")]
@@ -317,11 +318,11 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostDeparture, list
 
 def test_a_daemon_ends_before_its_host_is_removed(programs: Path) -> None:
     """One that runs registers its host again (qconf(1), -ke)."""
-    assert leave(programs) == (HostDeparture.left(), ["-ke n1", "-de n1"])
+    assert leave(programs) == (HostRemovalProgress.left(), ["-ke n1", "-de n1"])
 
 
 def test_the_daemon_of_a_dead_host_is_not_asked_to_end(programs: Path) -> None:
-    assert leave(programs, is_dead=True) == (HostDeparture.left(), ["-de n1"])
+    assert leave(programs, is_dead=True) == (HostRemovalProgress.left(), ["-de n1"])
 
 
 def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> None:
@@ -330,7 +331,7 @@ def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> Non
     told, _ = leave(programs)
 
     why = 'Host object "n1" is still referenced in "@site"; `qconf -de n1` shows it'
-    assert told == HostDeparture.kept(why)
+    assert told == HostRemovalProgress.kept(why)
 
 
 def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
@@ -343,7 +344,7 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
     told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)
 
     why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows by what"
-    assert told == HostDeparture.kept(why)
+    assert told == HostRemovalProgress.kept(why)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer import administrators_nodes
-from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.balancer import BalancerRoundRunner
 from gridbridge.elastic.balancer.balancer_round import BalancerRoundInputs, BalancerRoundPlan
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostDeparture
-from gridbridge.model.elastic.owned_nodes import NodeRequestKind
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostRemovalProgress
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -34,7 +34,9 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     told = administrators_nodes.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -42,8 +44,8 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrators_nodes.request_node_change(
-        "alpha-n10.cluster", NodeRequestKind.DRAIN, place(world)
+    administrators_nodes.record_node_change_request(
+        "alpha-n10.cluster", AdministratorRequestKind.DRAIN, place(world)
     )
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
@@ -59,10 +61,14 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     world.minutes(60)
     kept = world.nodes()
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.FREE, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.FREE, place(world)
+    )
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -74,7 +80,9 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -87,7 +95,9 @@ def test_starcluster_gives_no_kept_node_back(world: World) -> None:
         "kill_after_min": 0,
         "stabilization_s": 0,
     }
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     world.minutes(60)
 
     plan = world.round()
@@ -100,7 +110,9 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
@@ -112,10 +124,14 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
+    )
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -123,9 +139,13 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.FREE, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.FREE, place(world)
+    )
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -133,30 +153,36 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
+    )
     world.minutes(2)
-    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.record_node_change_request(
+        "alpha-n10", AdministratorRequestKind.KEEP, place(world)
+    )
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-@pytest.mark.parametrize("wish", [NodeRequestKind.DRAIN, NodeRequestKind.KEEP])
+@pytest.mark.parametrize("wish", [AdministratorRequestKind.DRAIN, AdministratorRequestKind.KEEP])
 def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(
-    world: World, wish: NodeRequestKind
+    world: World, wish: AdministratorRequestKind
 ) -> None:
     kept = BalancerStateRows(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="it is being removed"):
-        administrators_nodes.request_node_change(one.name, wish, place(world))
+        administrators_nodes.record_node_change_request(one.name, wish, place(world))
 
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrators_nodes.request_node_change("alpha-n9", NodeRequestKind.DRAIN, place(world))
+        administrators_nodes.record_node_change_request(
+            "alpha-n9", AdministratorRequestKind.DRAIN, place(world)
+        )
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
@@ -178,16 +204,18 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
 ) -> None:
     """The round had read what was asked before."""
     world.limits["min_nodes"] = 0
-    decide, removed = Balancer.decide, list[str]()
+    decide, removed = BalancerRoundRunner.decide, list[str]()
 
-    def decided(balancer: Balancer, seen: BalancerRoundInputs) -> BalancerRoundPlan:
+    def decided(balancer: BalancerRoundRunner, seen: BalancerRoundInputs) -> BalancerRoundPlan:
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrators_nodes.request_node_change(name, NodeRequestKind.KEEP, place(world))
+            administrators_nodes.record_node_change_request(
+                name, AdministratorRequestKind.KEEP, place(world)
+            )
         return plan
 
-    monkeypatch.setattr(Balancer, "decide", decided)
+    monkeypatch.setattr(BalancerRoundRunner, "decide", decided)
     world.minutes(60)
 
     assert (["alpha-n10"], {"alpha-n10": "ready"}) == (removed, world.nodes())
@@ -201,9 +229,11 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     world.limits["min_nodes"] = 0
     leave = world.cell.leave
 
-    def kept_meanwhile(host: str, *, is_dead: bool) -> HostDeparture:
+    def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
         monkeypatch.undo()
-        administrators_nodes.request_node_change(host, NodeRequestKind.KEEP, place(world))
+        administrators_nodes.record_node_change_request(
+            host, AdministratorRequestKind.KEEP, place(world)
+        )
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)

@@ -7,26 +7,26 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
-    count_round_statistics,
+    count_balancer_round_figures,
 )
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.elastic.store.published_balance_file import (
     publish_balancer_round,
     publish_round_without_cell,
 )
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.metric_families import elastic_metric_families
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
 SEEN = situation(instance("n1", (1,)))
-PLAN = BalancePlan(verdict=BalanceVerdict.WAITS, figures=FIGURES)
+PLAN = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES)
 
 
 def publish(folder: Path, done: BalancerRoundOutcome) -> None:
     """Publish a round."""
-    counted = count_round_statistics(SEEN, RecentlyEndedTasks(), "all.q")
+    counted = count_balancer_round_figures(SEEN, RecentlyEndedTasks(), "all.q")
     publish_balancer_round("alpha", SEEN, PLAN, counted, done, str(folder))
 
 

@@ -18,15 +18,15 @@ from gridbridge.elastic.balancer import balance_service, cell_observer
 from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
     BalancerRunOptions,
-    ReportingBalancer,
+    PublishingBalancerRound,
 )
 from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import ClusterNotObserved, ConfigError
+from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
@@ -87,21 +87,21 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
         "FILE", SITE.format(works=works, secret=secret).encode()
     )
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
-    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
 @pytest.fixture
-def reported(wanted: BalancerRunOptions, tmp_path: Path) -> ReportingBalancer:
+def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishingBalancerRound:
     """Return a round."""
-    return ReportingBalancer(
+    return PublishingBalancerRound(
         wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
-    reported: ReportingBalancer, caplog: pytest.LogCaptureFixture
+    reported: PublishingBalancerRound, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         seen = reported.gather()
@@ -115,11 +115,11 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
     wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
-    blind = ReportingBalancer(
+    blind = PublishingBalancerRound(
         wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
-    with pytest.raises(ClusterNotObserved, match="no provider gave a whole list"):
+    with pytest.raises(ClusterStateUnknown, match="no provider gave a whole list"):
         blind.gather()
 
 
@@ -130,21 +130,21 @@ def test_nobody_acts_away_from_the_qmaster(
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda _: False)
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
-    assert ReportingBalancer(wanted, Clock(), memory).gather()
-    with pytest.raises(ClusterNotObserved, match="the qmaster runs on master, and not on "):
-        ReportingBalancer(replace(wanted, is_acting=True), Clock(), memory).gather()
+    assert PublishingBalancerRound(wanted, Clock(), memory).gather()
+    with pytest.raises(ClusterStateUnknown, match="the qmaster runs on master, and not on "):
+        PublishingBalancerRound(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     wanted: BalancerRunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(balance_service, "leave_root_for", leave_root)
+    monkeypatch.setattr(balance_service, "drop_root_to_account", leave_root)
     monkeypatch.setattr(
-        balance_service, "BalanceDaemon", Mock(side_effect=ClusterNotObserved("enough"))
+        balance_service, "BalanceDaemon", Mock(side_effect=ClusterStateUnknown("enough"))
     )
 
-    with pytest.raises(ClusterNotObserved):
+    with pytest.raises(ClusterStateUnknown):
         balance_service.run_one_balancer_round(wanted)
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
@@ -164,11 +164,15 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     """What is off is told with the line that opens it; what was on its way is opened."""
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    rests = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
-    boots = OwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
+    rests = BalancerOwnedNode(
+        name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF
+    )
+    boots = BalancerOwnedNode(
+        name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS
+    )
     memory.nodes.replace((rests, boots))
     policy = policy_file.parse_configuration("FILE", text.encode())
-    round_ = ReportingBalancer(replace(wanted, policy=policy), Clock(), memory)
+    round_ = PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
@@ -185,7 +189,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
-    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
@@ -193,7 +197,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
     policy = policy_file.parse_configuration("FILE", text.encode())
-    ReportingBalancer(replace(wanted, policy=policy), Clock(), memory).gather()
+    PublishingBalancerRound(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
@@ -213,7 +217,7 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
     )
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
-        balance_service.require_actionable_options(
+        balance_service.require_balancer_can_act(
             replace(wanted, policy=policy, rules=policy.balance)
         )
 
@@ -224,9 +228,9 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    own = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
+    own = BalancerOwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
-    made = OwnedNode(
+    made = BalancerOwnedNode(
         name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY
     )
     memory.nodes.replace((works, own, made))
@@ -234,7 +238,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     policy = policy_file.parse_configuration("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
-        balance_service.require_actionable_options(
+        balance_service.require_balancer_can_act(
             replace(wanted, policy=policy, rules=policy.balance)
         )
     _, *left = found.value.problems
@@ -287,7 +291,7 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
 
     steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     expected = 600 + section.timeout_s + 17 * 3 * section.timeout_s + steps_s
-    assert balance_service.longest_balancer_round_s(slow) == expected
+    assert balance_service.balancer_watchdog_limit_s(slow) == expected
 
 
 def acting(
@@ -295,16 +299,16 @@ def acting(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     state: ElasticNodeState,
-) -> ReportingBalancer:
+) -> PublishingBalancerRound:
     """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.nodes.replace(
-        [OwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
+        [BalancerOwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
     )
-    return ReportingBalancer(replace(wanted, is_acting=True), Clock(), memory)
+    return PublishingBalancerRound(replace(wanted, is_acting=True), Clock(), memory)
 
 
 def test_what_is_published_counts_nodes_and_not_requests(
@@ -335,7 +339,7 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
     told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = ReportingBalancer(
+    round_ = PublishingBalancerRound(
         told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
     run_cycle_once(round_, str)
@@ -352,8 +356,8 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
         daemon = BalanceDaemon(replace(wanted, is_acting=is_acting), Clock())
-        with pytest.raises(ClusterNotObserved), daemon.open_cycle():
-            raise ClusterNotObserved("no answer")
+        with pytest.raises(ClusterStateUnknown), daemon.open_cycle():
+            raise ClusterStateUnknown("no answer")
 
     found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found
@@ -382,16 +386,16 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     kills = replace(wanted, policy=one_list, kills_master=True)
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs just"):
-        ReportingBalancer(kills, Clock(), memory).gather()
+        PublishingBalancerRound(kills, Clock(), memory).gather()
 
-    assert ReportingBalancer(replace(wanted, kills_master=True), Clock(), memory).gather()
+    assert PublishingBalancerRound(replace(wanted, kills_master=True), Clock(), memory).gather()
     master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
     (tmp_path / "list").write_text(json.dumps([master]))
-    assert ReportingBalancer(kills, Clock(), memory).gather()
+    assert PublishingBalancerRound(kills, Clock(), memory).gather()
 
 
 def test_a_round_that_only_looks_decides_and_keeps_nothing(
-    reported: ReportingBalancer, tmp_path: Path
+    reported: PublishingBalancerRound, tmp_path: Path
 ) -> None:
     """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
     plan = run_cycle_once(reported, str)
@@ -407,7 +411,7 @@ def test_a_round_that_is_over_is_told_whatever_it_did(
     """So that rounds that go on say so each."""
     told = list[BalancerRoundPlan]()
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    round_ = ReportingBalancer(replace(wanted, tell=told.append), Clock(), memory)
+    round_ = PublishingBalancerRound(replace(wanted, tell=told.append), Clock(), memory)
     plan = run_cycle_once(round_, str)
     round_.report()
 

@@ -12,19 +12,19 @@ import pytest
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
-    HostIdleness,
+    HostIdleCheck,
     HostJoinStep,
-    JoiningMachine,
+    MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
 )
 from gridbridge.model.elastic.owned_nodes import (
+    AdministratorRequestKind,
+    BalancerNodeAct,
     DueNodeAct,
-    NodeAct,
-    NodeRequestKind,
     NodeStateCause,
 )
 from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
@@ -220,7 +220,7 @@ def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> No
 
 def first(world: World, provider: Cloud | None) -> None:
     """Have a pool that is preferred to all others; None: nobody makes its nodes."""
-    world.pools = {"first": PoolSection(slots=2, provider="other", priority=1)}
+    world.pools = {"first": NodePoolSection(slots=2, provider="other", priority=1)}
     world.others = {"first": provider} if provider else {}
 
 
@@ -338,7 +338,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    BalancerStateRows(world.database()).ask(name, NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -467,7 +467,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        BalancerStateRows(world.database()).ask(name, NodeRequestKind.DRAIN)
+        BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -535,7 +535,7 @@ def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
         id="m-7", name="alpha-n20", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
     )
     world.cloud.boots["m-7"] = world.now
-    world.pools = {"large": PoolSection(slots=9, provider="cloud")}
+    world.pools = {"large": NodePoolSection(slots=9, provider="cloud")}
     world.others = {"large": world.cloud}
     world.minutes(3)
 
@@ -789,7 +789,9 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     host.is_open = is_open
     removing = node.entering(ElasticNodeState.REMOVING, world.now, cause)
 
-    done = world.acts(world.site()).do(DueNodeAct(node=removing, before=node, act=NodeAct.EVICT))
+    done = world.acts(world.site()).do(
+        DueNodeAct(node=removing, before=node, act=BalancerNodeAct.EVICT)
+    )
 
     assert done.state in (ElasticNodeState.JOINING, ElasticNodeState.READY)
     assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
@@ -801,7 +803,7 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
 ) -> None:
     """Nobody can log in there. Another one comes when it is late, and no third beside them."""
 
-    def join(node: JoiningMachine) -> HostJoinStep:
+    def join(node: MachineToJoinCell) -> HostJoinStep:
         raise HostNotReached(("ssh", node.name), 255)
 
     monkeypatch.setattr(world.cell, "join", join)
@@ -822,7 +824,7 @@ def test_what_is_meant_is_kept_before_it_is_done(
     """A kill after a node was closed leaves none closed that counts as one that works."""
     killed, seen = list[str](), list[dict[str, str]]()
 
-    def look(host: str) -> HostIdleness:
+    def look(host: str) -> HostIdleCheck:
         monkeypatch.undo()
         killed.append(host)
         raise Killed

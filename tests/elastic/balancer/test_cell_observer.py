@@ -14,11 +14,11 @@ from gridbridge.elastic.store import saved_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRound,
-    SavedProgramOutputs,
-    WatchedWaitingJobs,
+    SavedBatchProgramOutputs,
+    WaitingJobsHistory,
 )
-from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, add_run_times
-from gridbridge.model.published import ShownCluster
+from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, update_learnt_run_times
+from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.shell import files
 from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
@@ -38,16 +38,16 @@ cluster = "beta"
 pending_limit = 9
 slots = 5
 """
-ROOM = ShownCluster(
+ROOM = PublishedClusterStatus(
     cluster="beta", asked_at=NOON, taken_at=NOON - timedelta(seconds=9), pending=0, free_slots=7
 )
 
 
-def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSituation:
+def look(folder: Path, there: PublishedClusterStatus | None, state: str = "") -> BalanceSituation:
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-        files.replace_file(
+        files.replace_file_atomically(
             f"{folder}/{published_json.CLUSTERS}/beta.json",
             published_json.encode_published_value(there),
         )
@@ -55,10 +55,12 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSi
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
-        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=((), ())),
-        patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=seen),
+        patch.object(
+            cell_observer.cell_queries, "query_cell_status_outputs", return_value=((), ())
+        ),
+        patch.object(cell_observer.cell_queries, "parse_balance_situation", return_value=seen),
     ):
-        return cell_observer.observe_own_cluster(
+        return cell_observer.observe_balanced_cluster(
             policy, NOON, str(folder / "ends.json"), str(folder)
         )
 
@@ -86,7 +88,9 @@ def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> N
     ],
     ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
 )
-def test_else_it_starts_nothing_at_once(tmp_path: Path, there: ShownCluster | None) -> None:
+def test_else_it_starts_nothing_at_once(
+    tmp_path: Path, there: PublishedClusterStatus | None
+) -> None:
     assert look(tmp_path, there).elsewhere == {}
 
 
@@ -97,8 +101,8 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
-    runs = add_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ended_tasks.write_recent_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
+    ended_tasks.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -111,34 +115,38 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
-    files.replace_file(
+    files.replace_file_atomically(
         f"{tmp_path}/{published_json.CLUSTERS}/beta.json",
         published_json.encode_published_value(ROOM),
     )
-    printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
+    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=printed),
-        patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=cell(queue)),
+        patch.object(cell_observer.cell_queries, "query_cell_status_outputs", return_value=printed),
+        patch.object(
+            cell_observer.cell_queries, "parse_balance_situation", return_value=cell(queue)
+        ),
     ):
-        cell_observer.save_observed_round(
+        cell_observer.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()),
             str(tmp_path / "saved"),
             NOON,
             str(tmp_path),
         )
-    kept = saved_round_folder.read_saved_round(str(tmp_path / "saved"))[1]
+    kept = saved_round_folder.read_saved_balancer_round(str(tmp_path / "saved"))[1]
 
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
 
 def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
-    known = {7: WatchedWaitingJobs(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
-    printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
+    known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
+    printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     with (
-        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=printed),
+        patch.object(cell_observer.cell_queries, "query_cell_status_outputs", return_value=printed),
         patch.object(
-            cell_observer.cell_queries, "parse_cell_outputs", return_value=cell(instance(MASTER))
+            cell_observer.cell_queries,
+            "parse_balance_situation",
+            return_value=cell(instance(MASTER)),
         ),
         patch.object(
             cell_observer.round_state_reader,
@@ -146,8 +154,8 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
             lambda seen, _: replace(seen, watched=known),
         ),
     ):
-        cell_observer.save_observed_round(
+        cell_observer.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
         )
 
-    assert saved_round_folder.read_saved_round(str(tmp_path))[1].watched == known
+    assert saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].watched == known

@@ -14,9 +14,13 @@ from gridbridge.decisions.elastic import clock_step
 from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
-from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerHostClocks,
+    BalancerOwnedNode,
+    PoolFailureRecord,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.elastic.balancer import test_balance_service
@@ -26,7 +30,7 @@ NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BOOT = "b"
 DAYS_AHEAD = timedelta(days=2)
-NODE = OwnedNode(
+NODE = BalancerOwnedNode(
     name="alpha-n3",
     pool="usual",
     state=ElasticNodeState.BOOTING,
@@ -36,7 +40,7 @@ NODE = OwnedNode(
     idle_since=NOON - HOUR / 2,
 )
 RECORD = PoolFailureRecord(failures=2, failed_at=NOON - HOUR, no_capacity_at=NOON - 2 * HOUR)
-SEEN = WatchedWaitingJobs(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
+SEEN = WaitingJobsHistory(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
 
 
 @pytest.fixture

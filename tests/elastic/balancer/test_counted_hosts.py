@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
-from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
+from gridbridge.decisions.elastic.squeeze_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.balancer import round_decision
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    SqueezableNodes,
+    DemandPolicySection,
     SqueezeSection,
+    StandbyNodeSelection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import (
@@ -41,8 +41,8 @@ def squeezed(
 ) -> StandbyPlan:
     """Return what a squeeze makes of a round."""
     rules = BalanceSection(min_nodes=least, max_nodes=most)
-    plan = decide_by_demand(cell, rules, DemandSection(), {})
-    return plan_standby_hosts(
+    plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
+    return plan_hosts_to_sleep_or_wake(
         round_decision.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
     )
 
@@ -59,7 +59,7 @@ def squeezed(
 def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[str]) -> None:
     """The least is kept of hosts that work, though the cell lists the others too."""
     freed = SqueezeSection(
-        restriction=SqueezableNodes.ALL, target_reserve=0.5, minimal_reserve=0.25
+        restriction=StandbyNodeSelection.ALL, target_reserve=0.5, minimal_reserve=0.25
     )
 
     assert squeezed(seen(asleep), own, freed, 5, 9).off == ()

@@ -7,8 +7,8 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_preview, cell_observer, round_state_reader
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions
-from gridbridge.errors import ClusterNotObserved
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.errors import ClusterStateUnknown
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.site import capability_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
@@ -40,7 +40,7 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
     monkeypatch.setattr(round_state_reader, "BALANCE_STATE", f"{tmp_path}/state.db")
-    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: SEEN)
     works = tmp_path / "works"
     works.write_text("#!/bin/sh\necho '[]'\n")
     works.chmod(0o755)
@@ -55,7 +55,7 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
         file.write(POOL.format(name=name, provider=provider, priority=priority))
 
 
-def judged(site: Path) -> dict[str, FindingState]:
+def judged(site: Path) -> dict[str, FindingSeverity]:
     """Return what the check says of providers' lists."""
     found = capability_checks.check_provider_lists(
         policy_file.load_configuration(str(site)), str(site)
@@ -69,7 +69,7 @@ def test_a_list_that_takes_too_long_is_not_judged(
     monkeypatch.setattr(capability_checks, "LIST_LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
-    assert judged(site) == {"lists of providers": FindingState.WARNING}
+    assert judged(site) == {"lists of providers": FindingSeverity.WARNING}
 
 
 def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> Non
     told = balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
-    assert judged(site) == {"pool usual: its provider's list": FindingState.OK}
+    assert judged(site) == {"pool usual: its provider's list": FindingSeverity.OK}
 
 
 def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
@@ -91,8 +91,8 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     assert unseen.startswith("pool usual: its provider gives no list, ")
     assert "No such file or directory" in unseen
     assert judged(site) == {
-        "pool usual: its provider's list": FindingState.BROKEN,
-        "pool other: its provider's list": FindingState.OK,
+        "pool usual: its provider's list": FindingSeverity.BROKEN,
+        "pool other: its provider's list": FindingSeverity.OK,
     }
 
 
@@ -100,6 +100,6 @@ def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
     with pytest.raises(
-        ClusterNotObserved, match="no provider gave a whole list of its machines: pool usual"
+        ClusterStateUnknown, match="no provider gave a whole list of its machines: pool usual"
     ):
         balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))

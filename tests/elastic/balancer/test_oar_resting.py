@@ -13,12 +13,12 @@ from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
-from gridbridge.elastic.acts.oar_nodes import OarMembership
+from gridbridge.elastic.acts.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRound,
-    SavedProgramOutputs,
+    SavedBatchProgramOutputs,
 )
 from tests.elastic.balancer.world import Killed, Trouble, World
 
@@ -81,7 +81,7 @@ class Server:
         up = [host for host in self.rows if self._is_up(host)]
         return told + encode_reachable_hosts(up)
 
-    def look(self, host: str) -> node_power.OarNodeFacts:
+    def look(self, host: str) -> node_power.OarNodeState:
         """Ask about a node."""
         self.world.trouble.may_end()
         self.looks += 1
@@ -91,7 +91,7 @@ class Server:
     def root(self, word: str, host: str) -> None:
         """Do what root is asked for, by oarnodesetting's own words."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], node_power.node_setting_command(word, host)[3:]
+        row, words = self.rows[host], node_power.node_state_command(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False))
             if "-n" not in words
@@ -112,8 +112,8 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedBalancerRound(now=self.world.now, master="gamma-master")
-        return cell_queries.parse_cell_outputs(
-            SavedProgramOutputs(oar=self.document()), kept, "gamma"
+        return cell_queries.parse_balance_situation(
+            SavedBatchProgramOutputs(oar=self.document()), kept, "gamma"
         )
 
     def tags(self) -> dict[str, tuple[str, ...]]:
@@ -180,7 +180,7 @@ class OarWorld(World):
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
         self.server = Server(self, {name: Row() for name in self.cell.hosts})
-        self.membership = OarMembership(
+        self.membership = OarNodePower(
             look_at=self.server.look, root=self.server.root, pause=lambda _: None
         )
         self.look, self.tags, self.tag = (
@@ -252,7 +252,7 @@ def test_a_drained_node_and_a_suspected_one_are_left_alone(world: OarWorld) -> N
 
 def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> None:
     """The server is down: its database still answers, and the node stays on."""
-    stuck = node_power.OarNodeFacts(
+    stuck = node_power.OarNodeState(
         is_listed=True,
         is_idle=True,
         is_drained=True,
@@ -261,7 +261,7 @@ def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> Non
         is_settled=False,
     )
     asked = list[tuple[str, ...]]()
-    one = OarMembership(
+    one = OarNodePower(
         look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import ClusterNotObserved, CommandFailed
+from gridbridge.errors import ClusterStateUnknown, CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from tests.elastic.balancer.world import Trouble, World
 
@@ -48,7 +48,7 @@ def cut(world: World, at: int, lasts: timedelta) -> Outage:
 
     def look() -> BalanceSituation:
         if outage.is_down:
-            raise ClusterNotObserved("unable to send message to qmaster")
+            raise ClusterStateUnknown("unable to send message to qmaster")
         return seen()
 
     world.cell.trouble = outage

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.cell_observer import load_saved_situation
-from gridbridge.elastic.balancer.round_decision import decide_plan_report
+from gridbridge.elastic.balancer.round_decision import decide_and_report_balance
 from gridbridge.elastic.store import saved_round_folder
-from gridbridge.errors import ClusterNotObserved
-from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.errors import ClusterStateUnknown
+from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-BUSY = SavedProgramOutputs(
+BUSY = SavedBatchProgramOutputs(
     qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes()
 )
 LATER = datetime(2126, 1, 1, tzinfo=UTC)
@@ -33,8 +33,8 @@ def kept(*nodes: str) -> SavedBalancerRound:
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
-    told = decide_plan_report(
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
+    told = decide_and_report_balance(
         load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9)
     )
 
@@ -42,12 +42,12 @@ def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
 
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
-    idle = SavedProgramOutputs(
+    idle = SavedBatchProgramOutputs(
         qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost
     )
-    saved_round_folder.write_saved_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
-    assert decide_plan_report(
+    assert decide_and_report_balance(
         load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4)
     ).remove == (
         "alpha-n1",
@@ -56,8 +56,8 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
-    cut = SavedProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
-    saved_round_folder.write_saved_round(str(tmp_path), cut, kept("alpha-n1"))
+    cut = SavedBatchProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), cut, kept("alpha-n1"))
 
-    with pytest.raises(ClusterNotObserved, match=f"^{tmp_path}: qstat: broken XML"):
+    with pytest.raises(ClusterStateUnknown, match=f"^{tmp_path}: qstat: broken XML"):
         load_saved_situation(str(tmp_path))

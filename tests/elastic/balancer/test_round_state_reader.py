@@ -17,9 +17,9 @@ from gridbridge.elastic.balancer import (
     round_state_reader,
 )
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
-from gridbridge.model.elastic.balance_plan import BalanceVerdict, WatchedWaitingJobs
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
@@ -35,8 +35,8 @@ slots = 4
 max_nodes = 9
 """
 SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
-WATCHED = WatchedWaitingJobs(at=ago(1), tasks=12, room_since=ago(9))
-STUCK = WatchedWaitingJobs(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
+WATCHED = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(9))
+STUCK = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
     monkeypatch.setattr(round_state_reader, "BALANCE_STATE", path)
-    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: SEEN)
     (tmp_path / "site.toml").write_text(SITE)
     return path
 
@@ -57,7 +57,7 @@ def keep(path: str) -> None:
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     memory.nodes.replace(
-        OwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since)
+        BalancerOwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since)
         for name in names
     )
     memory.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
@@ -112,7 +112,7 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     told = balance_preview.preview_balance_plan(
         balance_preview.BalanceRuleOptions(), NOON, path=site
     )
-    explained = balance_preview.explain_job_or_host("7", NOON, path=site)
+    explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=site)
 
     why = "there was room for it for 15 min, and it did not start: a quota or an access list"
     assert [f"{why} may keep it"] == [one.reason for one in told.refused if one.job == 7]
@@ -151,7 +151,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     database = StateFile.open(f"sqlite:///{path}")
     states = [ElasticNodeState.READY, *[ElasticNodeState.STANDBY] * 8]
     BalancerStateRows(database).nodes.replace(
-        OwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
+        BalancerOwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
         for name, state in zip(names, states, strict=True)
     )
     database.close()
@@ -161,14 +161,16 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     told = round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
-    assert (BalanceVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
+    assert (BalancePlanReason.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
 
 
 def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
     """As the next round takes it."""
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    ready = OwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))
+    ready = BalancerOwnedNode(
+        name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90)
+    )
     BalancerStateRows(database).nodes.replace([ready])
     database.close()
 
@@ -206,18 +208,22 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     BalancerStateRows(database).nodes.replace(
-        OwnedNode(name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name)
+        BalancerOwnedNode(
+            name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name
+        )
         for name in ("n1", "n2")
     )
     database.close()
-    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
     monkeypatch.setattr(host_tags, "read_host_tags", lambda _: tags)
 
     found = balance_preview.preview_balance_plan(
         balance_preview.BalanceRuleOptions(), NOON, path=str(tmp_path / "site.toml")
     )
-    explained = balance_preview.explain_job_or_host("7", NOON, path=str(tmp_path / "site.toml"))
+    explained = balance_preview.explain_balance_of_job_or_host(
+        "7", NOON, path=str(tmp_path / "site.toml")
+    )
 
     assert found.add == 0
     assert ": wake n2" in found.sentence

@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.acts.ended_tasks import read_recent_ends
+from gridbridge.elastic.acts.ended_tasks import read_stored_task_ends
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.balancer.round_statistics import (
     RoundStatisticsFiles,
-    accounting_file_path,
+    local_accounting_file_path,
     record_round_statistics,
 )
 from gridbridge.elastic.store import saved_round_folder, statistics_file
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, add_run_times
+from gridbridge.model.elastic.published_balance import (
+    BalanceRoundStatistics,
+    update_learnt_run_times,
+)
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -57,7 +60,7 @@ class Round:
     """A cell that is looked at again and again."""
 
     def __init__(self, folder: Path) -> None:
-        saved_round_folder.write_saved_round(str(folder / "seen"), BUSY, kept())
+        saved_round_folder.write_saved_balancer_round(str(folder / "seen"), BUSY, kept())
         self.seen: BalanceSituation = replace(
             cell_observer.load_saved_situation(str(folder / "seen")), now=NOW
         )
@@ -98,7 +101,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
 def test_rows_are_added_and_read_again(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
-    assert statistics_file.read_statistics_rows(str(cell.stats)) == (
+    assert statistics_file.read_balancer_statistics(str(cell.stats)) == (
         tuple(replace(one, load=round(one.load, 2)) for one in found),
         (),
     )
@@ -114,12 +117,12 @@ def test_without_accounting_the_means_are_0(cell: Round) -> None:
 def test_what_was_read_is_not_read_again(cell: Round) -> None:
     cell.add(record(5, 10))
     cell.note()
-    place = read_recent_ends(str(cell.kept)).place
+    place = read_stored_task_ends(str(cell.kept)).place
     cell.add(record(1, 30))
 
     assert place.offset == len(record(5, 10))
     assert cell.note().duration_s == 20
-    assert read_recent_ends(str(cell.kept)).place.offset == place.offset + len(record(1, 30))
+    assert read_stored_task_ends(str(cell.kept)).place.offset == place.offset + len(record(1, 30))
 
 
 @pytest.mark.parametrize("is_copied", [False, True], ids=["renamed", "copied and cut"])
@@ -180,36 +183,36 @@ def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
     cell.kept.write_text('{"place": 7')
 
     assert cell.note().duration_s == 40
-    assert read_recent_ends(str(cell.kept)).place.offset == len(record(5, 40))
+    assert read_stored_task_ends(str(cell.kept)).place.offset == len(record(5, 40))
 
 
 def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
     """Over rounds; of many runs those of late count more."""
     cell.add(record(9, 10), record(8, 30))
     cell.note()
-    first = read_recent_ends(str(cell.kept)).runtimes
+    first = read_stored_task_ends(str(cell.kept)).runtimes
     cell.add(record(5, 80))
     cell.note()
-    second = read_recent_ends(str(cell.kept)).runtimes
+    second = read_stored_task_ends(str(cell.kept)).runtimes
     cell.add(*(record(4, 40) for _ in range(100)), *(record(3, 400) for _ in range(60)))
     cell.note()
 
     (whose,) = first
     assert (whose[0], first[whose], second[whose]) == ("alice", 20.0, 40.0)
     plain = (10 + 30 + 80 + 100 * 40 + 60 * 400) / 163
-    assert plain + 50 < read_recent_ends(str(cell.kept)).runtimes[whose] < 400
+    assert plain + 50 < read_stored_task_ends(str(cell.kept)).runtimes[whose] < 400
 
 
 def test_names_that_ended_long_ago_are_forgotten() -> None:
     many = [("alice", f"job{number}", 1.0) for number in range(3000)]
-    found = add_run_times(add_run_times((), many), [("alice", "job1001", 1.0)])
+    found = update_learnt_run_times(update_learnt_run_times((), many), [("alice", "job1001", 1.0)])
 
     assert (len(found), found[-1].name, found[0].name) == (2000, "job1001", "job1000")
 
 
 def test_nobodys_many_names_forget_anothers() -> None:
     many = [("bob", f"job{number}", 1.0) for number in range(3000)]
-    found = add_run_times((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
+    found = update_learnt_run_times((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
 
     assert [(one.owner, one.name) for one in found[:3]] == [
         ("alice", "align"),
@@ -220,7 +223,7 @@ def test_nobodys_many_names_forget_anothers() -> None:
 
 
 def test_of_very_many_owners_those_of_late_are_known() -> None:
-    found = add_run_times((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
+    found = update_learnt_run_times((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
 
     assert (len(found), found[0].owner, found[-1].owner) == (2000, "owner500", "owner2499")
 
@@ -230,7 +233,7 @@ def test_what_is_kept_stays_small(cell: Round) -> None:
     cell.add(*(record(minutes, 10) for minutes in (20000, *(3 for _ in range(500)))))
     cell.note()
 
-    kept_now = read_recent_ends(str(cell.kept)).minutes
+    kept_now = read_stored_task_ends(str(cell.kept)).minutes
     assert [(one.tasks, one.run_s) for one in kept_now] == [(500, 5000.0)]
 
 
@@ -260,7 +263,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     cell.stats.write_text(older)
     cell.note()
 
-    found, left_out = statistics_file.read_statistics_rows(str(cell.stats))
+    found, left_out = statistics_file.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
     assert cell.stats.read_text().startswith(older)
 
@@ -269,12 +272,14 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
-    found, left_out = statistics_file.read_statistics_rows(str(cell.stats))
+    found, left_out = statistics_file.read_balancer_statistics(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 
 def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
     usual = Cluster(root="/sge", cell="")
 
-    assert accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
-    assert accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"
+    assert local_accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
+    assert (
+        local_accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"
+    )

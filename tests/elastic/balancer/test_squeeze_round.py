@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
-from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceVerdict
-from gridbridge.model.elastic.balance_sections import SqueezableNodes
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
+from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import NodeRequestKind, NodeStateCause
+from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 
@@ -49,7 +49,7 @@ def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: Wo
     plan = world.round()
 
     assert plan
-    assert (plan.plan.verdict, plan.plan.remove) == (BalanceVerdict.NO_NEED, ())
+    assert (plan.plan.verdict, plan.plan.remove) == (BalancePlanReason.NO_NEED, ())
 
 
 def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
@@ -136,7 +136,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    BalancerStateRows(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -166,7 +166,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        BalancerStateRows(world.database()).ask(name, NodeRequestKind.KEEP)
+        BalancerStateRows(world.database()).ask(name, AdministratorRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -182,7 +182,7 @@ def suspended(world: World) -> list[str]:
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
     world.squeeze = {
-        "restriction": SqueezableNodes.ALL,
+        "restriction": StandbyNodeSelection.ALL,
         "target_reserve": 0.5,
         "minimal_reserve": 0.25,
     }
@@ -195,7 +195,7 @@ def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None
 
 
 MOVES: dict[str, object] = {
-    "restriction": SqueezableNodes.RERUNNABLE,
+    "restriction": StandbyNodeSelection.RERUNNABLE,
     "target_reserve": 0.5,
     "minimal_reserve": 0.25,
 }
@@ -236,7 +236,7 @@ def test_another_task_that_slips_in_has_its_host_opened_again(world: World) -> N
     world.cell.rerun = {"alpha-n4"}
     spread(world)
     movable = world.cell.movable
-    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (TaskShape(),)}  # type: ignore[method-assign]
+    world.cell.movable = lambda hosts: {**movable(hosts), "alpha-n4": (TaskResourceRequests(),)}  # type: ignore[method-assign]
     world.cell.rerun = set()
     world.minutes(5)
 
@@ -402,7 +402,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    BalancerStateRows(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", AdministratorRequestKind.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value
@@ -413,7 +413,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
 def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
     """What was closed for their tasks' ends is opened; and is no node any more."""
     world.squeeze = {
-        "restriction": SqueezableNodes.ALL,
+        "restriction": StandbyNodeSelection.ALL,
         "target_reserve": 0.5,
         "minimal_reserve": 0.25,
     }
@@ -470,7 +470,7 @@ def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_l
 def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: World) -> None:
     """It was closed until its tasks have ended; it is opened before it is forgotten."""
     world.squeeze = {
-        "restriction": SqueezableNodes.ALL,
+        "restriction": StandbyNodeSelection.ALL,
         "target_reserve": 0.5,
         "minimal_reserve": 0.25,
     }

@@ -10,21 +10,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.membership import ClusterMembership
+from gridbridge.elastic.acts.membership import ExecutionHostMembership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.acts.power_acts import ChangeHostTag
-from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.balancer_round import BalancedSiteSettings, BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer import BalancerRoundRunner
+from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan, SiteBalancerSettings
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
-    ClusterNotObserved,
+    ClusterStateUnknown,
     CommandFailed,
     HostNotReached,
-    NoCapacity,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -33,17 +33,22 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    DemandSection,
-    PoolSection,
-    ProviderSection,
+    DemandPolicySection,
+    MachineProviderSection,
+    NodePoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, TaskShape, WaitingJobs
+from gridbridge.model.elastic.cell import (
+    CellHost,
+    GridEngineCellSnapshot,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
 from gridbridge.model.elastic.elastic_nodes import (
-    HostDeparture,
-    HostIdleness,
+    HostIdleCheck,
     HostJoinStep,
-    JoiningMachine,
+    HostRemovalProgress,
+    MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
 )
@@ -112,11 +117,11 @@ class Cloud:
         self.trouble.may_end()
         self.asked += 1
         if self.refuses:
-            raise ProviderFailed("wrong image")
+            raise ProviderPermanentFailure("wrong image")
         if self.trouble.strikes(self.trouble.refused):
             raise ProviderRequestRepeatable("later")
         if len(self.made) >= self.capacity:
-            raise NoCapacity("none left")
+            raise ProviderOutOfMachines("none left")
         machine = ProviderMachine(
             id=f"m-{self.asked}",
             name=name,
@@ -132,9 +137,9 @@ class Cloud:
         self.boots[machine.id] = self.world.now + timedelta(days=99 if never else 0, seconds=BOOT_S)
         self.trouble.may_end()
         if self.garbles:
-            raise ProviderFailed("no JSON")
+            raise ProviderPermanentFailure("no JSON")
         if self.trouble.strikes(self.trouble.lost):
-            raise ProviderRequestUnconfirmed("no answer")
+            raise ProviderOutcomeUnknown("no answer")
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -142,18 +147,18 @@ class Cloud:
         self.trouble.may_end()
         assert machine.id != OTHERS.id
         if self.keeps:
-            raise ProviderFailed("no right to")
+            raise ProviderPermanentFailure("no right to")
         gone = self.made.pop(machine.id, None)
         if gone:
             self.world.cut(gone)
         if self.trouble.strikes(self.trouble.lost):
-            raise ProviderRequestUnconfirmed("no answer")
+            raise ProviderOutcomeUnknown("no answer")
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return what there is, with somebody else's."""
         self.trouble.may_end()
         if self.is_silent:
-            raise ProviderRequestUnconfirmed("no answer")
+            raise ProviderOutcomeUnknown("no answer")
         made = () if self.left_out else self.made.values()
         return (*(self._now(one) for one in made), OTHERS)
 
@@ -216,7 +221,7 @@ class Switches:
         self.world.trouble.may_end()
         self.on.append(machine.name)
         if machine.name in self.broken:
-            raise ProviderRequestUnconfirmed("no answer")
+            raise ProviderOutcomeUnknown("no answer")
         is_heard = not self.lost and not self._goes_down(machine.name)
         self.lost = max(0, self.lost - 1)
         if is_heard and self.up_at[machine.name] is None:
@@ -229,7 +234,7 @@ class Switches:
         self.world.trouble.may_end()
         self.off.append(machine.name)
         if machine.name in self.broken:
-            raise ProviderRequestUnconfirmed("no answer")
+            raise ProviderOutcomeUnknown("no answer")
         if machine.name in self.deaf:
             self.up_at[machine.name] = self.world.now + timedelta(days=99)  # it is silent by now
             return
@@ -296,11 +301,13 @@ class Cell:
     is_shut: bool = False  # somebody closed the queue, on the master, too
     restarted: int = 0  # tasks that were put back though nobody knew that they were gone
 
-    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Tell of the tasks that may."""
         self.trouble.may_end()
         return {
-            one: (TaskShape(),) * len(self.hosts[one].ends) for one in hosts if one in self.rerun
+            one: (TaskResourceRequests(),) * len(self.hosts[one].ends)
+            for one in hosts
+            if one in self.rerun
         }
 
     def put_elsewhere(self, host: str) -> bool:
@@ -322,7 +329,7 @@ class Cell:
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
 
-    def join(self, node: JoiningMachine) -> HostJoinStep:
+    def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Make it a host by one step after the other."""
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
@@ -382,13 +389,13 @@ class Cell:
         there.is_suspended = there.is_suspended or there.best_effort > 0
         return not there.best_effort
 
-    def look(self, host: str) -> HostIdleness:
+    def look(self, host: str) -> HostIdleCheck:
         """Tell of a host."""
         self.trouble.may_end()
         if host not in self.hosts:
-            return HostIdleness(is_idle=True, is_closed=True, is_listed=False)
+            return HostIdleCheck(is_idle=True, is_closed=True, is_listed=False)
         found = self.hosts[host]
-        return HostIdleness(is_idle=not found.ends, is_closed=not found.is_open)
+        return HostIdleCheck(is_idle=not found.ends, is_closed=not found.is_open)
 
     def halt(self, host: str) -> None:
         """Be told that a host goes off; it has to be closed and idle."""
@@ -397,15 +404,15 @@ class Cell:
         assert not self.hosts[host].ends
         assert not self.hosts[host].best_effort
 
-    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
+    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Forget a host, which has to be idle unless it is dead."""
         self.trouble.may_end()
         found = self.hosts.get(host)
         if found and is_dead and found.ends:
             self.restarted += len(found.ends)
-            return HostDeparture.kept("tasks are there")
+            return HostRemovalProgress.kept("tasks are there")
         if found and host in self.named:
-            return HostDeparture.kept("@site names it")
+            return HostRemovalProgress.kept("@site names it")
         if found and found.ends and not found.is_silent:
             raise CommandFailed(("qconf",), 1, stderr=b"still referenced")
         self.hosts.pop(host, None)
@@ -413,7 +420,7 @@ class Cell:
         if self.is_root_away:
             raise CommandFailed(("sudo",), 1, stderr=b"no space left")
         self.exports.discard(host)
-        return HostDeparture.left()
+        return HostRemovalProgress.left()
 
     def situation(self) -> BalanceSituation:
         """Return what qstat and qhost show."""
@@ -453,7 +460,7 @@ class Cell:
                 host.ends.append(self.world.now + self.waits.pop(0))
 
 
-def _since(one: WaitingJobs, now: datetime) -> WaitingJobs:
+def _since(one: WaitingJobGroup, now: datetime) -> WaitingJobGroup:
     return replace(one, first_since=now, oldest_since=now)
 
 
@@ -471,7 +478,7 @@ class World:
         self.squeeze: dict[str, object] = {}
         self.is_squeezed = True
         self.pool = POOL
-        self.pools: dict[str, PoolSection] = {}  # more of them, and who makes their nodes
+        self.pools: dict[str, NodePoolSection] = {}  # more of them, and who makes their nodes
         self.others: dict[str, MachineProvider] = {}
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
         self.billing_s, self.price = 1.0, 0.0
@@ -481,35 +488,35 @@ class World:
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
         self._database: StateFile | None = None
-        self.membership: ClusterMembership = self.cell
+        self.membership: ExecutionHostMembership = self.cell
         self.look: Callable[[], BalanceSituation] = self.cell.situation
         self.tags: Callable[[], Mapping[str, tuple[str, ...]]] = lambda: self.cell.tags
         self.tag: ChangeHostTag = self.cell.tag
 
-    def site(self) -> BalancedSiteSettings:
+    def site(self) -> SiteBalancerSettings:
         """Return by what it is balanced."""
         rules = BalanceSection(**{"policy": BalancePolicyName.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
-        demand = DemandSection(
+        demand = DemandPolicySection(
             idle_timeout_s=120,
             shrink_pause_s=0,
             boot_timeout_s=self.boot_timeout_s,
             retry_s=self.retry_s,
             billing_s=self.billing_s,
         )
-        usual = PoolSection(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
+        usual = NodePoolSection(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
-            sections = {"cloud": ProviderSection(program="/opt/rent")}
-            return BalancedSiteSettings(
+            sections = {"cloud": MachineProviderSection(program="/opt/rent")}
+            return SiteBalancerSettings(
                 cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
             )
-        own = BalancedSiteSettings(cluster=CLUSTER, rules=rules, demand=demand, pools={})
+        own = SiteBalancerSettings(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))
         squeeze = SqueezeSection(**self.squeeze)  # type: ignore[arg-type]  # a test's
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
-    def providers(self, site: BalancedSiteSettings) -> dict[str, MachineProvider]:
+    def providers(self, site: SiteBalancerSettings) -> dict[str, MachineProvider]:
         """Return who makes the nodes of each pool, or switches the site's own hosts."""
         if site.switched:
             return {RACK: self.switches}
@@ -517,7 +524,7 @@ class World:
             return {}
         return {self.pool: self.cloud, **self.others}
 
-    def acts(self, site: BalancedSiteSettings) -> NodeActRunner:
+    def acts(self, site: SiteBalancerSettings) -> NodeActRunner:
         """Return what is done by it."""
         return NodeActRunner(
             cluster=CLUSTER,
@@ -543,7 +550,7 @@ class World:
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
         acts = self.acts(site)
         memory = BalancerStateRows(self.database())
-        balancer = Balancer(
+        balancer = BalancerRoundRunner(
             *(site, memory, clock, self.look, providers, acts, self.tags),
             address_of=lambda host: self.cell.hosts[host].address,
         )
@@ -551,7 +558,7 @@ class World:
             return run_cycle_once(balancer, self.told.append, is_dry=is_dry)
         except Killed:
             self.lose_memory()
-        except ClusterNotObserved as error:
+        except ClusterStateUnknown as error:
             self.told.append(str(error))
         return None
 

@@ -182,8 +182,8 @@ def test_a_snapshot_tells_as_json_where_it_is(
 ) -> None:
     monkeypatch.setattr(
         cell_queries,
-        "query_cell_outputs",
-        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+        "query_cell_status_outputs",
+        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
     )
     target = str(tmp_path / "saved")
 
@@ -198,8 +198,8 @@ def test_who_may_not_know_the_nodes_is_told_so(
 ) -> None:
     monkeypatch.setattr(
         cell_queries,
-        "query_cell_outputs",
-        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+        "query_cell_status_outputs",
+        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
     )
     monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
 
@@ -229,8 +229,8 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     """In the JSON as well: a round may decide otherwise."""
     monkeypatch.setattr(
         cell_queries,
-        "query_cell_outputs",
-        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+        "query_cell_status_outputs",
+        lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
     )
     monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)

@@ -9,13 +9,13 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.host_power_steps import (
-    keep_unfinished_power_requests,
-    latest_power_request_by_node,
+    latest_oar_request_by_node,
+    unfinished_oar_power_requests,
 )
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import HostIdleness
-from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
+from gridbridge.model.elastic.elastic_nodes import HostIdleCheck
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from tests.batch.test_power_hooks import call
 
@@ -51,9 +51,9 @@ class Rack:
             f'kind = "power"\nway = "command"\nprogram = "{program}"\n{powered}'
         )
         self.config.chmod(0o600)
-        self.seen = HostIdleness(is_idle=True, is_closed=True)
+        self.seen = HostIdleCheck(is_idle=True, is_closed=True)
 
-    def look(self, _: str) -> HostIdleness:
+    def look(self, _: str) -> HostIdleCheck:
         """Say what OAR tells of each node."""
         return self.seen
 
@@ -83,7 +83,7 @@ class Rack:
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
     """Return a rack whose nodes are idle and absent for OAR."""
     found = Rack(tmp_path)
-    monkeypatch.setattr(power_requests_service, "own_cluster_membership", lambda _: found)
+    monkeypatch.setattr(power_requests_service, "local_host_membership", lambda _: found)
     return found
 
 
@@ -103,14 +103,14 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
 @pytest.mark.parametrize(
     ("seen", "status", "noted"),
     [
-        (HostIdleness(is_idle=False, is_closed=True), 1, []),
-        (HostIdleness(is_idle=False, is_closed=False), 1, []),
-        (HostIdleness(is_idle=True, is_closed=False), 75, ["n1\n"]),
+        (HostIdleCheck(is_idle=False, is_closed=True), 1, []),
+        (HostIdleCheck(is_idle=False, is_closed=False), 1, []),
+        (HostIdleCheck(is_idle=True, is_closed=False), 75, ["n1\n"]),
     ],
     ids=["a job is there", "a job started", "one may start"],
 )
 def test_no_node_is_switched_off_that_may_run_a_job(
-    rack: Rack, seen: HostIdleness, status: int, noted: list[str]
+    rack: Rack, seen: HostIdleCheck, status: int, noted: list[str]
 ) -> None:
     """Minutes may lie between OAR's wish and who does it."""
     rack.seen = seen
@@ -193,15 +193,15 @@ def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
     notes = tuple(
         OarPowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
         for file, wish in (
-            ("wake.b", RequestedPowerState.WAKE),
-            ("sleep.a", RequestedPowerState.SLEEP),
+            ("wake.b", OarRequestedPowerState.WAKE),
+            ("sleep.a", OarRequestedPowerState.SLEEP),
         )
     )
 
-    assert latest_power_request_by_node(notes, 6.0) == {"n1": RequestedPowerState.WAKE}
+    assert latest_oar_request_by_node(notes, 6.0) == {"n1": OarRequestedPowerState.WAKE}
     assert [
         one.hosts
-        for one in keep_unfinished_power_requests(notes, {"n1": RequestedPowerState.WAKE}, 6.0)
+        for one in unfinished_oar_power_requests(notes, {"n1": OarRequestedPowerState.WAKE}, 6.0)
     ] == [
         ("n1",),
         (),

@@ -20,8 +20,8 @@ from gridbridge.elastic.balancer import balancer_loop
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
-from gridbridge.errors import ClusterNotObserved
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.errors import ClusterStateUnknown
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
@@ -66,7 +66,7 @@ program = "/opt/rented"
 provider = "rented"
 """
 NOTHING = BalancerRoundPlan(
-    plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES),
+    plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES),
     dues=(),
     told=BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
 )
@@ -241,7 +241,7 @@ def test_rounds_that_go_on_say_each_what_they_do(
     """Also one that does nothing, and one by a changed file."""
     told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
     quiet = BalancerRoundPlan(
-        plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
+        plan=BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES), dues=(), told=told
     )
 
     def rounds(
@@ -297,7 +297,7 @@ def test_a_source_that_fails_ends_a_round_with_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(_: BalancerRunOptions) -> None:
-        raise ClusterNotObserved("qstat: no answer")
+        raise ClusterStateUnknown("qstat: no answer")
 
     monkeypatch.setattr(service, "run_one_balancer_round", silent)
     done = run(tmp_path)

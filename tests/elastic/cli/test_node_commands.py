@@ -12,7 +12,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host
 from gridbridge.elastic.balancer import balance_preview, cell_observer
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -80,12 +80,12 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     seen = cell_observer.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(
-        balance_preview.users_configuration, "load_policy_with_home_cluster", lambda _: policy
+        balance_preview.users_configuration, "load_with_home_cluster_section", lambda _: policy
     )
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
-    monkeypatch.setattr(balance_preview, "are_balancer_nodes_unknown", lambda: True)
+    monkeypatch.setattr(balance_preview, "may_not_read_balancer_nodes", lambda: True)
 
-    told = balance_preview.explain_job_or_host("alpha-n2", seen.now)
+    told = balance_preview.explain_balance_of_job_or_host("alpha-n2", seen.now)
 
     assert told.reason == (
         "whether it is the balancer's is not known here: root and gridbridge-admin see that"
@@ -98,16 +98,16 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
     seen = cell_observer.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(
-        balance_preview.users_configuration, "load_policy_with_home_cluster", lambda _: policy
+        balance_preview.users_configuration, "load_with_home_cluster_section", lambda _: policy
     )
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_tags, "read_host_tags", lambda _: {})
     name = "alpha-n2"
-    off = OwnedNode(
+    off = BalancerOwnedNode(
         name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now
     )
 
-    told = balance_preview.explain_job_or_host(name, seen.now, (off,))
+    told = balance_preview.explain_balance_of_job_or_host(name, seen.now, (off,))
 
     assert (told.node, told.reason) == (off, explain_how_to_wake_host(off, {}))
 

@@ -10,7 +10,12 @@ from matplotlib import image
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli.balance_plots import format_duration
 from gridbridge.elastic.store import statistics_file
-from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
+from gridbridge.errors import (
+    GridbridgeError,
+    ParseError,
+    StandardOutputUnwritable,
+    StateError,
+)
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
 
 NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
@@ -89,7 +94,11 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "right"),
     [
-        (None, StateError, "No such file or directory; each round of `gridbridge-balance --dump"),
+        (
+            None,
+            StateError,
+            "No such file or directory; each round of `gridbridge-balance --dump",
+        ),
         ("", ParseError, "no row of statistics; each has 8 columns"),
         ("a,b\n", ParseError, "no row of statistics; each has 8 columns"),
     ],
@@ -111,7 +120,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "stats.csv").write_text(row(1))
     done = plot(tmp_path / "stats.csv", tmp_path / "stats.csv" / "in")
 
-    assert isinstance(done.exception, OutputError)
+    assert isinstance(done.exception, StandardOutputUnwritable)
     assert str(done.exception).endswith("stats.csv/in: Not a directory")
 
 
@@ -128,7 +137,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
 ) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(statistics_file, "leave_root_for", became.append)
+    monkeypatch.setattr(statistics_file, "drop_root_to_account", became.append)
     monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))

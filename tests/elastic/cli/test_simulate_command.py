@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.errors import OutputError, ParseError, StateError
+from gridbridge.errors import ParseError, StandardOutputUnwritable, StateError
 from gridbridge.shell import files
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -243,7 +243,7 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(
     (tmp_path / "a.png").mkdir()
     done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
 
-    assert isinstance(done.exception, OutputError)
+    assert isinstance(done.exception, StandardOutputUnwritable)
     assert str(done.exception) == f"{tmp_path}/{name}: {why}"
 
 

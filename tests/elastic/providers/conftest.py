@@ -8,13 +8,17 @@ import pytest
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute import providers as drivers
 
-from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.command_provider import SiteProgramProvider
 from gridbridge.elastic.providers.ec2 import Ec2Provider
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
-from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
+from gridbridge.model.elastic.balance_sections import (
+    MachineProviderSection,
+    NodePoolSection,
+    ProviderKind,
+)
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate
@@ -32,7 +36,7 @@ def by_command(tmp_path: Path) -> Site:
     """Return a provider whose machines are files of a folder."""
     env = {"PATH": "/usr/bin:/bin", "RENTAL": str(tmp_path)}
     return Site(
-        provider=CommandProvider(program=str(RENTAL), timeout_s=20, env=env),
+        provider=SiteProgramProvider(program=str(RENTAL), timeout_s=20, env=env),
         be_full=(tmp_path / "full").touch,
         be_busy=(tmp_path / "later").touch,
     )
@@ -59,7 +63,7 @@ def secret(path: Path, text: str) -> str:
     return str(path)
 
 
-def settings(section: ProviderSection, pool: PoolSection) -> Policy:
+def settings(section: MachineProviderSection, pool: NodePoolSection) -> Policy:
     """Return a configuration with one pool of one provider."""
     return Policy(
         site=SiteSection(cluster="alpha"),
@@ -76,7 +80,7 @@ Ec2 = Callable[..., Ec2Provider]
 @pytest.fixture
 def ec2(gate: Gate, tmp_path: Path) -> Ec2:
     """Return what makes a provider of that EC2, with other keys of its pool if need be."""
-    section = ProviderSection(
+    section = MachineProviderSection(
         kind=ProviderKind.EC2,
         region="eu-west-1",
         endpoint=gate.url,
@@ -86,7 +90,7 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
     )
 
     def make(**said: object) -> Ec2Provider:
-        pool = PoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
+        pool = NodePoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
         made = make_provider_of_pool(settings(section, pool), "small")
         assert isinstance(made, Ec2Provider)
         return made
@@ -107,18 +111,18 @@ def by_ec2(gate: Gate, ec2: Ec2) -> Site:
 @pytest.fixture
 def labelled(tmp_path: Path) -> LibcloudProvider:
     """Return a provider of libcloud's machines in memory."""
-    section = ProviderSection(
+    section = MachineProviderSection(
         kind=ProviderKind.LIBCLOUD,
         driver=DRIVER,
         region="east",
         credentials=secret(tmp_path / "keys", "[default]\nkey = 1\n"),
         image="Ubuntu 9.04",
         size="1",
-        arguments=QueueDefaults({"ex_project": "hpc"}),
+        arguments=DefaultRequestsOfQueue({"ex_project": "hpc"}),
         timeout_s=20,
     )
     made = make_provider_of_pool(
-        settings(section, PoolSection(provider="cloud", image="Ubuntu 9.10")), "small"
+        settings(section, NodePoolSection(provider="cloud", image="Ubuntu 9.10")), "small"
     )
     assert isinstance(made, LibcloudProvider)
     return made

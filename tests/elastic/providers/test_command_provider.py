@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.providers import command_provider
-from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.command_provider import SiteProgramProvider
 from gridbridge.errors import (
-    NoCapacity,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
 )
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 
@@ -40,19 +40,19 @@ MACHINE = ProviderMachine(
     created=datetime(2026, 5, 4, 9, tzinfo=UTC),
 )
 
-Make = Callable[..., CommandProvider]
+Make = Callable[..., SiteProgramProvider]
 
 
 @pytest.fixture
 def by(tmp_path: Path) -> Make:
     """Return what makes a provider of a script."""
 
-    def make(script: str, timeout_s: float = 20) -> CommandProvider:
+    def make(script: str, timeout_s: float = 20) -> SiteProgramProvider:
         file = tmp_path / "program"
         file.write_text(f"#!/bin/sh\n{script}\n")
         file.chmod(0o755)
         env = {"PATH": "/usr/bin:/bin", "AT": str(tmp_path)}
-        return CommandProvider(program=str(file), timeout_s=timeout_s, env=env)
+        return SiteProgramProvider(program=str(file), timeout_s=timeout_s, env=env)
 
     return make
 
@@ -100,7 +100,7 @@ def test_what_is_wanted_is_said_on_standard_input(by: Make, tmp_path: Path) -> N
 @pytest.mark.parametrize("odd", [{"tags": {}}, {"name": "alpha-n8"}])
 def test_a_node_that_was_made_otherwise_is_told_by_its_id(by: Make, odd: dict[str, object]) -> None:
     """Nobody else knows of it: it may be paid for."""
-    with pytest.raises(ProviderFailed, match=r"lab-1.*`.* destroy`"):
+    with pytest.raises(ProviderPermanentFailure, match=r"lab-1.*`.* destroy`"):
         by(saying({**NODE, **odd})).create("alpha-n7", TAGS)
 
 
@@ -152,7 +152,7 @@ def test_a_list_of_which_anything_is_wrong_is_refused_whole(
     text = json.dumps(told) if isinstance(told, dict) else text
     (tmp_path / "told").write_bytes(text.encode(errors="surrogateescape"))
 
-    with pytest.raises(ProviderFailed) as refused:
+    with pytest.raises(ProviderPermanentFailure) as refused:
         by('cat "$AT/told"').machines()
 
     assert str(refused.value).startswith(f"{tmp_path}/program list: ")
@@ -170,7 +170,7 @@ def _list(told: object) -> list[object]:
     ids=["another node", "without our tags", "a wrong type", "a list", "nothing"],
 )
 def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: object) -> None:
-    with pytest.raises(ProviderFailed, match=r"program create: "):
+    with pytest.raises(ProviderPermanentFailure, match=r"program create: "):
         by(saying(told)).create("alpha-n7", TAGS)
 
 
@@ -178,11 +178,15 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
     ("ending", "expected", "words"),
     [
         ("exit 75", ProviderRequestRepeatable, "exit status 75"),
-        ("echo one >&2; echo 'none before noon' >&2; exit 69", NoCapacity, "none before noon"),
-        ("echo 'wrong token' >&2; exit 77", ProviderFailed, "wrong token"),
-        ("printf '\\033[2Jred' >&2; exit 1", ProviderFailed, "?[2Jred"),
-        ("kill -9 $$", ProviderFailed, "exit status -9"),
-        ("head -c 1000 /dev/zero | tr '\\0' x >&2; exit 1", ProviderFailed, 200 * "x"),
+        (
+            "echo one >&2; echo 'none before noon' >&2; exit 69",
+            ProviderOutOfMachines,
+            "none before noon",
+        ),
+        ("echo 'wrong token' >&2; exit 77", ProviderPermanentFailure, "wrong token"),
+        ("printf '\\033[2Jred' >&2; exit 1", ProviderPermanentFailure, "?[2Jred"),
+        ("kill -9 $$", ProviderPermanentFailure, "exit status -9"),
+        ("head -c 1000 /dev/zero | tr '\\0' x >&2; exit 1", ProviderPermanentFailure, 200 * "x"),
     ],
     ids=["later", "no capacity", "refused", "a steered terminal", "killed", "a long sentence"],
 )
@@ -200,7 +204,7 @@ def test_the_exit_status_tells_what_came_of_it(
 
 
 def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
-    with pytest.raises(ProviderRequestUnconfirmed, match="no answer in time"):
+    with pytest.raises(ProviderOutcomeUnknown, match="no answer in time"):
         by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
 
 
@@ -208,12 +212,12 @@ def test_a_program_that_prints_without_end_is_stopped(
     by: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_provider, "MOST_BYTES", 1 << 20)
-    with pytest.raises(ProviderFailed, match="it printed more than the 1 MiB"):
+    with pytest.raises(ProviderPermanentFailure, match="it printed more than the 1 MiB"):
         by("yes").machines()
 
 
 def test_a_program_that_is_not_there_is_told() -> None:
-    provider = CommandProvider(program="/no/such", timeout_s=5, env={})
+    provider = SiteProgramProvider(program="/no/such", timeout_s=5, env={})
 
-    with pytest.raises(ProviderFailed, match=r"^/no/such list: .*No such file"):
+    with pytest.raises(ProviderPermanentFailure, match=r"^/no/such list: .*No such file"):
         provider.machines()

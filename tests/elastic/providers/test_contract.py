@@ -4,7 +4,7 @@
 
 import pytest
 
-from gridbridge.errors import NoCapacity, ProviderRequestUnconfirmed
+from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
@@ -75,7 +75,7 @@ def test_machines_of_another_cluster_are_not_ours(site: Site) -> None:
 def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
     site.be_full()
 
-    with pytest.raises(NoCapacity):
+    with pytest.raises(ProviderOutOfMachines):
         site.provider.create("alpha-n1", TAGS)
     assert {} == ours(site)
 
@@ -83,7 +83,7 @@ def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
 def test_a_provider_that_is_busy_is_asked_again_later(site: Site) -> None:
     site.be_busy()
 
-    with pytest.raises(ProviderRequestUnconfirmed):
+    with pytest.raises(ProviderOutcomeUnknown):
         site.provider.create("alpha-n1", TAGS)
-    with pytest.raises(ProviderRequestUnconfirmed):
+    with pytest.raises(ProviderOutcomeUnknown):
         site.provider.machines()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.providers import credentials
-from gridbridge.errors import ProviderFailed
+from gridbridge.errors import ProviderPermanentFailure
 
 SECRET = "hush%(x)s"
 
@@ -29,7 +29,7 @@ def test_a_file_of_our_own_is_read(path: Path) -> None:
 def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
-    with pytest.raises(ProviderFailed, match=f"^{path}: .*chmod") as refused:
+    with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*chmod") as refused:
         credentials.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
@@ -51,7 +51,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(
 ) -> None:
     path.write_bytes(content.encode(errors="surrogateescape"))
 
-    with pytest.raises(ProviderFailed, match=f"^{path}: .*{words}") as refused:
+    with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:
         credentials.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
@@ -61,7 +61,7 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
     link.symlink_to(path)
 
     for wrong in (link, path.parent, missing):
-        with pytest.raises(ProviderFailed, match=f"^{wrong}: "):
+        with pytest.raises(ProviderPermanentFailure, match=f"^{wrong}: "):
             credentials.read_secret_file(str(wrong))
 
 
@@ -69,5 +69,5 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
 def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
     os.chown(path, 1, 1)
 
-    with pytest.raises(ProviderFailed, match="owned by uid 1, not 0"):
+    with pytest.raises(ProviderPermanentFailure, match="owned by uid 1, not 0"):
         credentials.read_secret_file(str(path))

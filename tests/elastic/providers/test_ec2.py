@@ -14,12 +14,12 @@ import pytest
 from gridbridge.elastic.providers import ec2 as module
 from gridbridge.elastic.providers.ec2 import Ec2Provider, ec2_error_class
 from gridbridge.errors import (
-    NoCapacity,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.test_console_host_key import ED25519, PRINTED
@@ -112,9 +112,13 @@ def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
     """Of a list as of a new machine; it must not end the round of all others."""
     provider = replace(ec2(), client=Odd([odd]))
 
-    with pytest.raises(ProviderFailed, match=f"ec2 list: an answer that can't be read.*{words}"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=f"ec2 list: an answer that can't be read.*{words}"
+    ):
         provider.machines()
-    with pytest.raises(ProviderFailed, match=f"ec2 create: an answer that can't be read.*{words}"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=f"ec2 create: an answer that can't be read.*{words}"
+    ):
         provider.create("alpha-n7", TAGS)
 
 
@@ -122,7 +126,7 @@ def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
 def test_another_number_of_machines_than_one_is_a_failure(
     ec2: Ec2, instances: list[dict[str, object]]
 ) -> None:
-    with pytest.raises(ProviderFailed, match="ec2 create: an answer that can't be read"):
+    with pytest.raises(ProviderPermanentFailure, match="ec2 create: an answer that can't be read"):
         replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
 
 
@@ -148,7 +152,7 @@ class Odd:
 def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     gate.loses.add("RunInstances")
-    with pytest.raises(ProviderRequestUnconfirmed):
+    with pytest.raises(ProviderOutcomeUnknown):
         provider.create("alpha-n7", TAGS)
 
     made = provider.create("alpha-n7", TAGS)
@@ -209,7 +213,7 @@ def test_a_page_that_fails_fails_the_list(ec2: Ec2, gate: Gate) -> None:
     provider.create("alpha-n7", TAGS)
     gate.refusals["DescribeInstances"] = "InternalError"
 
-    with pytest.raises(ProviderRequestUnconfirmed, match=r"ec2 list: .*words of InternalError"):
+    with pytest.raises(ProviderOutcomeUnknown, match=r"ec2 list: .*words of InternalError"):
         provider.machines()
 
 
@@ -256,7 +260,7 @@ def test_a_console_that_is_shown_later_keeps_no_list_from_being_read(ec2: Ec2, g
     assert [(made.id, "")] == [(one.id, one.host_key) for one in provider.machines()]
 
     gate.refusals["GetConsoleOutput"] = "UnauthorizedOperation"
-    with pytest.raises(ProviderFailed, match="GetConsoleOutput"):
+    with pytest.raises(ProviderPermanentFailure, match="GetConsoleOutput"):
         provider.machines()
 
 
@@ -282,7 +286,7 @@ def test_a_tag_that_is_no_host_key_refuses_the_list(ec2: Ec2) -> None:
     tag = {"Key": HOST_KEY_TAG, "Value": "ssh-ed25519 AAAA"}
     provider.client.create_tags(Resources=[made.id], Tags=[tag])
 
-    with pytest.raises(ProviderFailed, match=r"ec2 list: host_key = "):
+    with pytest.raises(ProviderPermanentFailure, match=r"ec2 list: host_key = "):
         provider.machines()
 
 
@@ -303,11 +307,11 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        *((code, NoCapacity) for code in sorted(module.NO_CAPACITY)),
+        *((code, ProviderOutOfMachines) for code in sorted(module.NO_CAPACITY)),
         *((code, ProviderRequestRepeatable) for code in sorted(module.LATER)),
-        ("UnauthorizedOperation", ProviderFailed),
-        ("InvalidAMIID.NotFound", ProviderFailed),
-        ("", ProviderFailed),
+        ("UnauthorizedOperation", ProviderPermanentFailure),
+        ("InvalidAMIID.NotFound", ProviderPermanentFailure),
+        ("", ProviderPermanentFailure),
     ],
 )
 def test_an_error_code_is_later_or_no_capacity_or_a_failure(
@@ -319,9 +323,9 @@ def test_an_error_code_is_later_or_no_capacity_or_a_failure(
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("MaxSpotInstanceCountExceeded", NoCapacity),
+        ("MaxSpotInstanceCountExceeded", ProviderOutOfMachines),
         ("Unavailable", ProviderRequestRepeatable),
-        ("InvalidParameterValue", ProviderFailed),
+        ("InvalidParameterValue", ProviderPermanentFailure),
     ],
 )
 def test_an_error_is_told_in_the_clouds_words(
@@ -337,11 +341,11 @@ def test_an_error_is_told_in_the_clouds_words(
 def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate) -> None:
     """Once: a second try within the call would double the limit."""
     impatient = module.make_ec2_provider(
-        replace(ec2().section, timeout_s=1), PoolSection(), "alpha"
+        replace(ec2().section, timeout_s=1), NodePoolSection(), "alpha"
     )
     gate.hangs = True
 
-    with pytest.raises(ProviderRequestUnconfirmed, match="ec2 list: Read timeout"):
+    with pytest.raises(ProviderOutcomeUnknown, match="ec2 list: Read timeout"):
         impatient.machines()
     assert 1 == gate.seen["DescribeInstances"]
 
@@ -349,9 +353,9 @@ def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate)
 def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     section = replace(provider.section, endpoint="http://127.0.0.1:9")
-    unreachable = module.make_ec2_provider(section, PoolSection(), "alpha")
+    unreachable = module.make_ec2_provider(section, NodePoolSection(), "alpha")
 
-    with pytest.raises(ProviderRequestUnconfirmed, match=r"ec2 list: Could not connect"):
+    with pytest.raises(ProviderOutcomeUnknown, match=r"ec2 list: Could not connect"):
         unreachable.machines()
     assert not gate.seen
 
@@ -360,7 +364,7 @@ def test_what_machines_are_to_read_has_to_be_there(ec2: Ec2) -> None:
     provider = ec2()
     section = replace(provider.section, user_data="/no/such")
 
-    with pytest.raises(ProviderFailed, match=r"^/no/such: "):
+    with pytest.raises(ProviderPermanentFailure, match=r"^/no/such: "):
         replace(provider, section=section).create("alpha-n7", TAGS)
 
 
@@ -370,7 +374,7 @@ def test_what_machines_obey_as_root_nobody_else_may_write(ec2: Ec2, tmp_path: Pa
     (tmp_path / "begin").chmod(0o666)
     section = replace(provider.section, user_data=str(tmp_path / "begin"))
 
-    with pytest.raises(ProviderFailed, match="others could have written"):
+    with pytest.raises(ProviderPermanentFailure, match="others could have written"):
         replace(provider, section=section).create("alpha-n7", TAGS)
     assert () == provider.machines()
 
@@ -378,5 +382,5 @@ def test_what_machines_obey_as_root_nobody_else_may_write(ec2: Ec2, tmp_path: Pa
 def test_a_place_that_is_none_is_told(ec2: Ec2) -> None:
     section = replace(ec2().section, endpoint="http://[/")
 
-    with pytest.raises(ProviderFailed, match=r"^ec2: "):
-        module.make_ec2_provider(section, PoolSection(), "alpha")
+    with pytest.raises(ProviderPermanentFailure, match=r"^ec2: "):
+        module.make_ec2_provider(section, NodePoolSection(), "alpha")

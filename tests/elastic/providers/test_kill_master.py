@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.balancer import Balancer
+from gridbridge.elastic.balancer.balancer import BalancerRoundRunner
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
@@ -37,7 +37,9 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     for _ in range(3):
         memory = BalancerStateRows(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
-        run_cycle_once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
+        run_cycle_once(
+            BalancerRoundRunner(site, memory, clock, world.look, made, acts), world.told.append
+        )
     return sorted(one.name for one in provider.machines())
 
 

@@ -17,12 +17,12 @@ from libcloud.compute.types import NodeState
 from gridbridge.elastic.providers import libcloud as module
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.errors import (
-    NoCapacity,
-    ProviderFailed,
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    ProviderRequestUnconfirmed,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
@@ -41,7 +41,7 @@ def test_a_driver_that_can_t_tag_makes_nothing(labelled: LibcloudProvider) -> No
     plain = replace(labelled, driver=DummyNodeDriver("1"))
     before = len(plain.machines())
 
-    with pytest.raises(ProviderFailed, match="can't tag its machines"):
+    with pytest.raises(ProviderPermanentFailure, match="can't tag its machines"):
         plain.create("alpha-n7", TAGS)
     assert before == len(plain.machines())
 
@@ -69,7 +69,9 @@ def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
     """Nobody would know whose it is, and each round would buy another one."""
     labelled.driver.keeps = keeps
 
-    with pytest.raises(ProviderFailed, match="does not keep its name and tags; it was removed"):
+    with pytest.raises(
+        ProviderPermanentFailure, match="does not keep its name and tags; it was removed"
+    ):
         labelled.create("alpha-n7", TAGS)
     assert () == labelled.machines()
 
@@ -81,7 +83,8 @@ def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
     labelled.driver.does = False
 
     with pytest.raises(
-        ProviderFailed, match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud"
+        ProviderPermanentFailure,
+        match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud",
     ):
         labelled.create("alpha-n7", TAGS)
     assert (
@@ -106,7 +109,9 @@ def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudProvid
 def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
-        with pytest.raises(ProviderFailed, match=f"{key} {wanted}: its driver knows none"):
+        with pytest.raises(
+            ProviderPermanentFailure, match=f"{key} {wanted}: its driver knows none"
+        ):
             replace(labelled, section=section).create("alpha-n7", TAGS)
 
 
@@ -121,16 +126,16 @@ def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudProvid
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (BaseHTTPError(403, "quota\nexceeded"), NoCapacity),
-        (BaseHTTPError(413, "over limit"), NoCapacity),
+        (BaseHTTPError(403, "quota\nexceeded"), ProviderOutOfMachines),
+        (BaseHTTPError(413, "over limit"), ProviderOutOfMachines),
         (BaseHTTPError(429, "slower"), ProviderRequestRepeatable),
         (BaseHTTPError(503, "busy"), ProviderRequestRepeatable),
-        (ConnectionResetError("gone"), ProviderRequestUnconfirmed),
-        (TimeoutError("late"), ProviderRequestUnconfirmed),
-        (BaseHTTPError(400, "no such network"), ProviderFailed),
-        (InvalidCredsError("wrong key"), ProviderFailed),
-        (Exception("a driver's own words"), ProviderFailed),
-        (NotImplementedError(), ProviderFailed),
+        (ConnectionResetError("gone"), ProviderOutcomeUnknown),
+        (TimeoutError("late"), ProviderOutcomeUnknown),
+        (BaseHTTPError(400, "no such network"), ProviderPermanentFailure),
+        (InvalidCredsError("wrong key"), ProviderPermanentFailure),
+        (Exception("a driver's own words"), ProviderPermanentFailure),
+        (NotImplementedError(), ProviderPermanentFailure),
     ],
     ids=lambda value: getattr(value, "__name__", repr(value)),
 )
@@ -148,16 +153,16 @@ def test_a_machine_that_was_made_is_not_asked_for_again(labelled: LibcloudProvid
     """Though the list, which is read afterwards, can't be had at once."""
     labelled.driver.trouble["list"] = BaseHTTPError(429, "slower")
 
-    with pytest.raises(ProviderRequestUnconfirmed) as told:
+    with pytest.raises(ProviderOutcomeUnknown) as told:
         labelled.create("alpha-n7", TAGS)
-    assert ProviderRequestUnconfirmed is told.type
+    assert ProviderOutcomeUnknown is told.type
 
 
 def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudProvider) -> None:
     made = labelled.create("alpha-n7", TAGS)
     labelled.driver.does = False
 
-    with pytest.raises(ProviderRequestUnconfirmed, match="the cloud did not do it"):
+    with pytest.raises(ProviderOutcomeUnknown, match="the cloud did not do it"):
         labelled.destroy(made)
 
 
@@ -186,7 +191,7 @@ def test_calls_side_by_side_come_one_after_the_other(labelled: LibcloudProvider)
 def test_a_driver_that_may_not_list_has_no_lack_of_capacity(labelled: LibcloudProvider) -> None:
     labelled.driver.trouble["list"] = BaseHTTPError(403, "forbidden")
 
-    with pytest.raises(ProviderFailed):
+    with pytest.raises(ProviderPermanentFailure):
         labelled.machines()
 
 
@@ -204,5 +209,5 @@ def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
 ) -> None:
     section = replace(labelled.section, driver=driver)
 
-    with pytest.raises(ProviderFailed, match=f"^libcloud begin: .*{words}"):
-        module.make_libcloud_provider(section, PoolSection(), "alpha")
+    with pytest.raises(ProviderPermanentFailure, match=f"^libcloud begin: .*{words}"):
+        module.make_libcloud_provider(section, NodePoolSection(), "alpha")

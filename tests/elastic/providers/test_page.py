@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.providers.command_provider import CommandProvider
-from gridbridge.errors import NoCapacity
+from gridbridge.elastic.providers.command_provider import SiteProgramProvider
+from gridbridge.errors import ProviderOutOfMachines
 from gridbridge.model.elastic.elastic_nodes import ProviderMachineState
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
@@ -19,7 +19,7 @@ SITE = '[site]\ncluster = "alpha"\n'
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> CommandProvider:
+def shown(tmp_path: Path) -> SiteProgramProvider:
     """Return a provider that runs the program as it stands there."""
     (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
     program = tmp_path / "rent-node"
@@ -27,10 +27,10 @@ def shown(tmp_path: Path) -> CommandProvider:
     program.chmod(0o755)
     (tmp_path / "nodes").mkdir()
     env = {"PATH": "/usr/bin:/bin", "NODES": str(tmp_path / "nodes")}
-    return CommandProvider(program=str(program), timeout_s=20, env=env)
+    return SiteProgramProvider(program=str(program), timeout_s=20, env=env)
 
 
-def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: CommandProvider) -> None:
+def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: SiteProgramProvider) -> None:
     tags = {"gridbridge": "alpha", "gridbridge-pool": "rented"}
     none = shown.machines()
     first, second = (shown.create(f"alpha-n{number}", tags) for number in (7, 8))
@@ -42,11 +42,11 @@ def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: CommandPro
     assert (ProviderMachineState.PENDING, "rented") == (second.state, second.pool)
 
 
-def test_the_program_on_the_page_has_four_nodes(shown: CommandProvider) -> None:
+def test_the_program_on_the_page_has_four_nodes(shown: SiteProgramProvider) -> None:
     for number in range(4):
         shown.create(f"alpha-n{number}", {})
 
-    with pytest.raises(NoCapacity, match=r"create: all four are rented$"):
+    with pytest.raises(ProviderOutOfMachines, match=r"create: all four are rented$"):
         shown.create("alpha-n4", {})
 
 

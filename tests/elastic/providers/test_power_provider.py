@@ -13,7 +13,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers.power_provider import HostPowerProvider, IpmiPowerSwitch
 from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
-from gridbridge.errors import ProviderFailed, ProviderRequestUnconfirmed
+from gridbridge.errors import ProviderOutcomeUnknown, ProviderPermanentFailure
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.elastic.providers import ipmi
 from tests.elastic.providers.ipmi import Tools
@@ -116,7 +116,7 @@ def test_a_host_that_does_not_answer_is_unknown_beside_others(
     assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(
         provider
     )
-    with pytest.raises(ProviderRequestUnconfirmed, match="chassis power on: no answer in time"):
+    with pytest.raises(ProviderOutcomeUnknown, match="chassis power on: no answer in time"):
         provider.start(named("n2"))
 
 
@@ -125,7 +125,7 @@ def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
 ) -> None:
     provider = by_ipmi(controller, password="wrong-one")
 
-    with pytest.raises(ProviderRequestUnconfirmed, match="Unable to establish IPMI") as refused:
+    with pytest.raises(ProviderOutcomeUnknown, match="Unable to establish IPMI") as refused:
         provider.start(named("n1"))
     assert "wrong-one" not in str(refused.value)
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
@@ -137,7 +137,7 @@ def test_a_password_that_others_can_read_is_not_used(
     provider = by_ipmi(controller)
     (tmp_path / "password").chmod(0o644)
 
-    with pytest.raises(ProviderFailed, match=r"others can read it; chmod 600 /"):
+    with pytest.raises(ProviderPermanentFailure, match=r"others can read it; chmod 600 /"):
         provider.start(named("n1"))
     assert not (tmp_path / "asked").exists()
 
@@ -166,7 +166,7 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
         "dark": ProviderMachineState.UNKNOWN,
     } == states(provider)
     assert all(one.belongs_to("alpha") for one in provider.machines())
-    with pytest.raises(ProviderFailed, match="switch on dark: exit status 1"):
+    with pytest.raises(ProviderPermanentFailure, match="switch on dark: exit status 1"):
         provider.start(named("dark"))
 
 
@@ -204,7 +204,9 @@ def test_a_host_is_woken_by_a_packet() -> None:
     assert 102 == len(packet)
     assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
-    with pytest.raises(ProviderFailed, match="a packet only wakes; its provider needs a program"):
+    with pytest.raises(
+        ProviderPermanentFailure, match="a packet only wakes; its provider needs a program"
+    ):
         provider.stop(named("n1"))
 
 
@@ -217,17 +219,21 @@ def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
 
 
 def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
-    with pytest.raises(ProviderRequestUnconfirmed, match=r"^power start n1: 127.0.0.1:99999: "):
+    with pytest.raises(ProviderOutcomeUnknown, match=r"^power start n1: 127.0.0.1:99999: "):
         woken(99999).start(named("n1"))
 
 
 def test_no_other_host_is_switched() -> None:
     provider = woken(9)
 
-    with pytest.raises(ProviderFailed, match=r"^power start n2: no host of this provider"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=r"^power start n2: no host of this provider"
+    ):
         provider.start(named("n2"))
 
 
 def test_a_host_that_nobody_switches_is_told() -> None:
-    with pytest.raises(ProviderFailed, match=r"^host n9: nobody switches it .*\[power.n9\]"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=r"^host n9: nobody switches it .*\[power.n9\]"
+    ):
         provider_of("", "n9")

@@ -10,30 +10,30 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.providers import command_provider as programs
-from gridbridge.elastic.providers.command_provider import CommandProvider
+from gridbridge.elastic.providers.command_provider import SiteProgramProvider
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.elastic.providers.provider_registry import (
     make_pool_providers,
     make_provider_of_pool,
     make_selected_power_controls,
 )
-from gridbridge.errors import ProviderFailed, UntrustedFile
+from gridbridge.errors import FileWritableByOthers, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import (
-    PoolSection,
+    MachineProviderSection,
+    NodePoolSection,
     PoweredHostSection,
     PowerSwitchMethod,
     ProviderKind,
-    ProviderSection,
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 
-SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
+SECTION = MachineProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),
     clusters={},
     queues={},
-    pools={"small": PoolSection(provider="rental"), "other": PoolSection()},
+    pools={"small": NodePoolSection(provider="rental"), "other": NodePoolSection()},
     providers={"rental": SECTION},
 )
 
@@ -43,7 +43,7 @@ def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.Mo
 
     provider = make_provider_of_pool(POLICY, "small")
 
-    assert isinstance(provider, CommandProvider)
+    assert isinstance(provider, SiteProgramProvider)
     assert (provider.program, provider.timeout_s) == ("/opt/rent", 7)
     assert (provider.env["TOKEN_FILE"], provider.env["LC_ALL"]) == ("/etc/token", "C")
 
@@ -57,7 +57,9 @@ def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> 
     make_provider_of_pool(policy, "small")
     program.chmod(0o775)
 
-    with pytest.raises(ProviderFailed, match=f"others could have written {program}, for .*chmod"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=f"others could have written {program}, for .*chmod"
+    ):
         make_provider_of_pool(policy, "small")
 
 
@@ -70,7 +72,7 @@ def test_a_person_who_looks_trusts_the_balancers_program_and_their_own(
 ) -> None:
     _as_person(monkeypatch, owner)
 
-    assert isinstance(make_provider_of_pool(POLICY, "small"), CommandProvider)
+    assert isinstance(make_provider_of_pool(POLICY, "small"), SiteProgramProvider)
 
 
 def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
@@ -78,7 +80,7 @@ def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
 ) -> None:
     _as_person(monkeypatch, owner=666)
 
-    with pytest.raises(ProviderFailed) as told:
+    with pytest.raises(ProviderPermanentFailure) as told:
         make_provider_of_pool(POLICY, "small")
 
     assert str(told.value) == "others could have written /opt/rent, for it is not right"
@@ -89,7 +91,7 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
     def require(path: str, owner_wanted: int) -> None:
         if owner_wanted != owner:
-            raise UntrustedFile(path, "it is not right", f"chown root {path}")
+            raise FileWritableByOthers(path, "it is not right", f"chown root {path}")
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
     monkeypatch.setattr(programs.host, "uid_of_account", lambda _: ADMIN)
@@ -100,15 +102,19 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
 def test_a_pool_without_a_provider_is_told(pool: str) -> None:
-    with pytest.raises(ProviderFailed, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"
+    ):
         make_provider_of_pool(POLICY, pool)
 
 
 def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
-    power = ProviderSection(kind=ProviderKind.POWER)
+    power = MachineProviderSection(kind=ProviderKind.POWER)
     policy = replace(POLICY, providers={"rental": power})
 
-    with pytest.raises(ProviderFailed, match=r"\[provider.rental\] kind = power: it makes no"):
+    with pytest.raises(
+        ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: it makes no"
+    ):
         make_provider_of_pool(policy, "small")
 
 
@@ -122,10 +128,13 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
     switch.chmod(0o775)
     policy = replace(
         POLICY,
-        pools={"small": PoolSection(provider="rental"), "large": PoolSection(provider="nobody")},
+        pools={
+            "small": NodePoolSection(provider="rental"),
+            "large": NodePoolSection(provider="nobody"),
+        },
         providers={
             "rental": replace(SECTION, program=str(program)),
-            "rack": ProviderSection(
+            "rack": MachineProviderSection(
                 kind=ProviderKind.POWER, way=PowerSwitchMethod.COMMAND, program=str(switch)
             ),
         },
@@ -143,7 +152,7 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
         ("large", "no provider makes its nodes"),
         ("rack", "others could have written"),
     ):
-        with pytest.raises(ProviderFailed, match=why):
+        with pytest.raises(ProviderPermanentFailure, match=why):
             found[name].machines()
 
 
@@ -153,9 +162,9 @@ def test_a_library_that_is_not_installed_is_told(
 ) -> None:
     for module in ("boto3", "libcloud.compute.providers"):
         monkeypatch.setitem(sys.modules, module, None)
-    section = ProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")
+    section = MachineProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")
 
-    with pytest.raises(ProviderFailed) as told:
+    with pytest.raises(ProviderPermanentFailure) as told:
         make_provider_of_pool(replace(POLICY, providers={"rental": section}), "small")
 
     expected = f"{library} is not installed; pip install 'gridbridge[{kind}]'"

@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qacct import read_ended_tasks
+from gridbridge.batch.gridengine.qacct import read_task_end_times
 from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
-from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
+from gridbridge.model.elastic.replay_outcome import (
+    RecordedReplayTask,
+    ReplayExclusion,
+    WorkloadLineFault,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -25,7 +29,7 @@ def test_a_record_is_a_task() -> None:
     assert list(read_accounting_tasks([b"# a comment\n", record()])) == [
         (
             2,
-            ReplayTask(
+            RecordedReplayTask(
                 submitted_s=1000,
                 run_s=600,
                 slots=2,
@@ -41,7 +45,7 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
     ((_, found),) = read_accounting_tasks([late])
 
-    assert isinstance(found, ReplayTask)
+    assert isinstance(found, RecordedReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
 
 
@@ -49,9 +53,9 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     """Its clock tells the start, the master's the submission: so the balancer learns, too."""
     line = record(started="998")
     ((_, found),) = read_accounting_tasks([line])
-    ((end, _, _),) = read_ended_tasks(line)
+    ((end, _, _),) = read_task_end_times(line)
 
-    assert isinstance(found, ReplayTask)
+    assert isinstance(found, RecordedReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)
     assert (end.tasks, end.wait_s, end.run_s) == (1, 0, 662)
 

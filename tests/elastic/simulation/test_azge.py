@@ -4,19 +4,19 @@ from collections.abc import Iterable
 
 import pytest
 
-from gridbridge.decisions.elastic.replay_decisions import decide_like_cyclecloud
+from gridbridge.decisions.elastic.replay_decisions import plan_balance_like_cyclecloud
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import DemandSection
-from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayRules
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.cell import WaitingJobGroup
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodeTerms
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 
 LONG = 5.0  # minutes after which an idle node goes
 
 
 def seen(
-    idle: dict[str, float], wait: Iterable[WaitingJobs] = (), booting: Iterable[str] = ()
+    idle: dict[str, float], wait: Iterable[WaitingJobGroup] = (), booting: Iterable[str] = ()
 ) -> BalanceSituation:
     """Return nodes of four slots that are idle for so many minutes, and some that boot."""
     nodes = [node(name, idle=minutes) for name, minutes in idle.items()]
@@ -27,8 +27,10 @@ def seen(
 def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
     """Return what a round does."""
     terms = ReplayNodeTerms(min_nodes=least, max_nodes=most, slots=4)
-    return decide_like_cyclecloud(
-        looked, make_replay_policy(ReplayRules.AZGE, terms, DemandSection()), terms.slots
+    return plan_balance_like_cyclecloud(
+        looked,
+        make_replay_policy(ComparedReplayRules.AZGE, terms, DemandPolicySection()),
+        terms.slots,
     )
 
 
@@ -71,6 +73,6 @@ def test_none_goes_in_a_round_in_which_one_comes() -> None:
     ],
 )
 def test_what_waits_is_packed_into_nodes(
-    wait: list[WaitingJobs], booting: tuple[str, ...], add: int
+    wait: list[WaitingJobGroup], booting: tuple[str, ...], add: int
 ) -> None:
     assert decided(seen({}, wait, booting)).add == add

@@ -17,12 +17,12 @@ from gridbridge.elastic.simulation.synthetic_workload import (
     WorkloadDistribution,
     generate_synthetic_workload,
 )
-from gridbridge.model.elastic.balance_sections import DemandSection
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
     ReplayNodeTerms,
     ReplayOutcome,
-    ReplayRules,
-    ReplayTask,
 )
 
 TERMS = ReplayNodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
@@ -30,20 +30,20 @@ ONE_NODE = ReplayNodeTerms(max_nodes=1, min_nodes=1, slots=2)
 FROM_NOTHING = replace(TERMS, min_nodes=0)
 
 
-def task(submitted_s: float, run_s: float, slots: int = 1) -> ReplayTask:
+def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask:
     """Return a task that nobody held."""
-    return ReplayTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
+    return RecordedReplayTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
 
 
 def replay(
-    tasks: tuple[ReplayTask, ...],
+    tasks: tuple[RecordedReplayTask, ...],
     terms: ReplayNodeTerms,
-    rules: ReplayRules,
-    demand: DemandSection | None = None,
+    rules: ComparedReplayRules,
+    demand: DemandPolicySection | None = None,
 ) -> ReplayOutcome:
     """Run tasks by a policy with its usual settings."""
     return WorkloadReplay(
-        tasks, terms, make_replay_policy(rules, terms, demand or DemandSection())
+        tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())
     ).run()
 
 
@@ -53,7 +53,7 @@ def replay(
         pytest.param(
             (task(0, 100), task(0, 100), task(0, 50)),
             ONE_NODE,
-            ReplayRules.ALWAYS_ON,
+            ComparedReplayRules.ALWAYS_ON,
             (0, 0, 100),
             150,
             id="a third task waits for one of two slots",
@@ -61,7 +61,7 @@ def replay(
         pytest.param(
             (task(0, 100), task(10, 100, 2), task(20, 30)),
             ONE_NODE,
-            ReplayRules.ALWAYS_ON,
+            ComparedReplayRules.ALWAYS_ON,
             (0, 100, 20),
             200,
             id="a narrow task passes a wide one that does not fit",
@@ -69,7 +69,7 @@ def replay(
         pytest.param(
             (task(0, 100, 4),),
             TERMS,
-            ReplayRules.ALWAYS_ON,
+            ComparedReplayRules.ALWAYS_ON,
             (0,),
             200,
             id="a task wider than a node runs on two",
@@ -77,7 +77,7 @@ def replay(
         pytest.param(
             (task(0, 600, 2), task(30, 60)),
             TERMS,
-            ReplayRules.DEMAND,
+            ComparedReplayRules.DEMAND,
             (0, 180),
             # the first node all the time; the second from the round at 60 until it was idle for
             # 300 s from 240, at the round of 540
@@ -87,7 +87,7 @@ def replay(
         pytest.param(
             (task(0, 600, 2), task(30, 60)),
             TERMS,
-            ReplayRules.AZGE,
+            ComparedReplayRules.AZGE,
             (0, 180),
             600 + 480,
             id="azge does the same for so little",
@@ -95,7 +95,7 @@ def replay(
         pytest.param(
             (task(0, 1200, 2), task(30, 60)),
             TERMS,
-            ReplayRules.STARCLUSTER,
+            ComparedReplayRules.STARCLUSTER,
             (0, 1080),
             # the wait is longer than 900 s at 960, and its hour is paid for until the end
             1200 + 240,
@@ -104,7 +104,7 @@ def replay(
         pytest.param(
             (task(0, 60),),
             FROM_NOTHING,
-            ReplayRules.DEMAND,
+            ComparedReplayRules.DEMAND,
             (120,),
             180,
             id="a cluster without nodes gets its first one at once",
@@ -112,7 +112,7 @@ def replay(
         pytest.param(
             (task(0, 600), task(300, 60)),
             TERMS,
-            ReplayRules.SQUEEZE,
+            ComparedReplayRules.SQUEEZE,
             (0, 300),
             # no slot is free at 300: the second node is switched on, and would rest at 720
             600 + 300,
@@ -121,7 +121,7 @@ def replay(
         pytest.param(
             (task(0, 1200), task(300, 60)),
             TERMS,
-            ReplayRules.SQUEEZE,
+            ComparedReplayRules.SQUEEZE,
             (0, 300),
             # from 360 on the second node is idle, and the first one alone has a single slot free
             1200 + 900,
@@ -130,9 +130,9 @@ def replay(
     ],
 )
 def test_small_replays_are_as_reckoned_by_hand(
-    tasks: tuple[ReplayTask, ...],
+    tasks: tuple[RecordedReplayTask, ...],
     terms: ReplayNodeTerms,
-    rules: ReplayRules,
+    rules: ComparedReplayRules,
     starts: tuple[float, ...],
     node_s: float,
 ) -> None:
@@ -143,7 +143,7 @@ def test_small_replays_are_as_reckoned_by_hand(
 
 
 def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
-    found = replay((task(0, 600, 2), task(30, 60)), TERMS, ReplayRules.DEMAND)
+    found = replay((task(0, 600, 2), task(30, 60)), TERMS, ComparedReplayRules.DEMAND)
 
     assert (found.wait_mean_s, found.wait_p50_s, found.wait_p95_s) == (75.0, 0.0, 150.0)
     assert (found.beyond_mean_s, found.late) == (15.0, 1)
@@ -153,19 +153,21 @@ def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
 
 
 def test_the_picture_of_nodes_goes_on_to_the_end() -> None:
-    found = replay((task(0, 600),), ONE_NODE, ReplayRules.ALWAYS_ON)
+    found = replay((task(0, 600),), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
 
     assert [(one.at_s, one.nodes) for one in found.moments] == [(0, 1), (600, 1)]
 
 
 def test_begun_units_are_paid_for_whole() -> None:
-    found = replay((task(0, 60),), ONE_NODE, ReplayRules.ALWAYS_ON, DemandSection(billing_s=3600))
+    found = replay(
+        (task(0, 60),), ONE_NODE, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600)
+    )
 
     assert (found.paid_hours, found.node_hours) == (1.0, pytest.approx(60 / 3600))
 
 
-@pytest.mark.parametrize("rules", list(ReplayRules))
-def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
+@pytest.mark.parametrize("rules", list(ComparedReplayRules))
+def test_the_same_seed_gives_the_same_replay(rules: ComparedReplayRules) -> None:
     asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
     terms = ReplayNodeTerms(max_nodes=4)
     first, second = (
@@ -201,9 +203,9 @@ TASKS = st.lists(
 
 
 @settings(max_examples=60)
-@given(TASKS, st.sampled_from(list(ReplayRules)), st.booleans(), st.integers(0, 2))
+@given(TASKS, st.sampled_from(list(ComparedReplayRules)), st.booleans(), st.integers(0, 2))
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
-    made: list[ReplayTask], rules: ReplayRules, is_spread: bool, least: int
+    made: list[RecordedReplayTask], rules: ComparedReplayRules, is_spread: bool, least: int
 ) -> None:
     terms = ReplayNodeTerms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
@@ -226,14 +228,14 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
 
 
 @settings(max_examples=25)
-@given(TASKS, st.sampled_from(list(ReplayRules)))
+@given(TASKS, st.sampled_from(list(ComparedReplayRules)))
 def test_a_round_that_is_left_out_would_have_done_nothing(
-    made: list[ReplayTask], rules: ReplayRules
+    made: list[RecordedReplayTask], rules: ComparedReplayRules
 ) -> None:
     """Rounds are made only where something changed; one each minute gives the same replay."""
     terms = ReplayNodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
-    way = make_replay_policy(rules, terms, DemandSection(billing_s=600))
+    way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
     sparse, dense = (
         WorkloadReplay(tasks, terms, way).run(),
         WorkloadReplay(tasks, terms, way, is_dense=True).run(),
@@ -249,7 +251,9 @@ def test_the_frontier_has_what_none_beats() -> None:
         WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
     ).tasks
     ways = list(
-        vary_policy_settings(make_replay_policy(ReplayRules.SQUEEZE, terms, DemandSection()))
+        vary_policy_settings(
+            make_replay_policy(ComparedReplayRules.SQUEEZE, terms, DemandPolicySection())
+        )
     )
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = find_cost_wait_frontier(found)
@@ -264,7 +268,12 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
-        replay(tasks, one, ReplayRules.DEMAND, DemandSection(target_wait_s=60, stuck_after_s=0))
+        replay(
+            tasks,
+            one,
+            ComparedReplayRules.DEMAND,
+            DemandPolicySection(target_wait_s=60, stuck_after_s=0),
+        )
         for one in (terms, replace(terms, boot_s=30))
     ]
 
@@ -273,7 +282,9 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
 
 
 def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
-    found = replay((task(0, 60),), TERMS, ReplayRules.ALWAYS_ON, DemandSection(billing_s=3600))
+    found = replay(
+        (task(0, 60),), TERMS, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600)
+    )
 
     assert found.energy_kwh == pytest.approx(2 * 60 / 3600 * 0.5)
     assert found.cost == pytest.approx(2 * 2.0)
@@ -281,21 +292,21 @@ def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
 
 def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
     tasks = (task(0, 1200, 2), task(30, 60))
-    found = replay(tasks, TERMS, ReplayRules.AZGE, DemandSection(billing_s=3600))
+    found = replay(tasks, TERMS, ComparedReplayRules.AZGE, DemandPolicySection(billing_s=3600))
 
     assert found.removed == 1
     assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx((1200 + 480) / 3600))
 
 
 def test_used_is_the_share_of_the_slots_that_tasks_had() -> None:
-    found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, ReplayRules.ALWAYS_ON)
+    found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, ComparedReplayRules.ALWAYS_ON)
 
     assert found.used == pytest.approx((2 * 100 + 50) / (2 * 2 * 100))
 
 
 @pytest.mark.parametrize(("waited_s", "late"), [(0, 0), (60, 0), (61, 1), (119, 1)])
 def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, late: int) -> None:
-    found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, ReplayRules.ALWAYS_ON)
+    found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
 
     assert found.starts == (0, waited_s)
     assert found.late == late
@@ -303,21 +314,21 @@ def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, la
 
 def test_waits_that_free_slots_do_not_explain_are_not_counted() -> None:
     held = replace(task(0, 50), is_explained=False)
-    found = replay((task(0, 100, 2), held), ONE_NODE, ReplayRules.ALWAYS_ON)
+    found = replay((task(0, 100, 2), held), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
 
     assert (found.tasks, found.counted, found.late, found.wait_mean_s) == (2, 1, 0, 0.0)
     assert found.starts == (0, 100)
 
 
 def test_the_picture_shows_what_waits() -> None:
-    found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, ReplayRules.ALWAYS_ON)
+    found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
     told = [(one.at_s, one.nodes, one.waiting) for one in found.moments]
 
     assert told == [(0, 1, 0), (10, 1, 1), (100, 1, 0), (150, 1, 0)]
 
 
 def test_of_settings_that_cost_the_same_the_shortest_wait_is_on_the_frontier() -> None:
-    one = replay((task(0, 100),), ONE_NODE, ReplayRules.ALWAYS_ON)
+    one = replay((task(0, 100),), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
     long, short = replace(one, wait_mean_s=9.0), replace(one, wait_mean_s=3.0)
 
     assert find_cost_wait_frontier([long, short, replace(short, cost=one.cost + 1)]) == (short,)

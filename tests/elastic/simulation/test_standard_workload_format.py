@@ -8,7 +8,11 @@ from gridbridge.elastic.simulation.replay_workload import (
     is_standard_workload_line,
     read_standard_workload_tasks,
 )
-from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
+from gridbridge.model.elastic.replay_outcome import (
+    RecordedReplayTask,
+    ReplayExclusion,
+    WorkloadLineFault,
+)
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
@@ -19,12 +23,14 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     begin_s = 1767225600.0
 
     assert found == [
-        ReplayTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
+        RecordedReplayTask(
+            submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"
+        ),
         ReplayExclusion.CANCELLED,
-        ReplayTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
+        RecordedReplayTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
         ReplayExclusion.PART,
         ReplayExclusion.PART,
-        ReplayTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
+        RecordedReplayTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
     ]
 
 
@@ -36,12 +42,14 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
         (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", ReplayExclusion.NEVER_STARTED),
         (
             b"1 5 -1 60 -1 -1 -1 -1 -1 -1 5 -1 1 -1 1 -1 -1 -1",
-            ReplayTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
+            RecordedReplayTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
         ),
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | ReplayTask) -> None:
+def test_what_is_not_known_is_minus_one(
+    line: bytes, right: ReplayExclusion | RecordedReplayTask
+) -> None:
     assert list(read_standard_workload_tasks([line])) == [(1, right)]
 
 
@@ -65,7 +73,7 @@ def test_a_line_that_is_none_is_told_by_its_number_and_fault(
 
     assert [number for number, _ in found] == [2, 4]
     assert found[0][1] is why
-    assert isinstance(found[1][1], ReplayTask)
+    assert isinstance(found[1][1], RecordedReplayTask)
 
 
 def test_a_file_is_known_by_its_first_line() -> None:

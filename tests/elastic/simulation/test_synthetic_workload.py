@@ -11,7 +11,7 @@ from gridbridge.elastic.simulation.synthetic_workload import (
     WorkloadDistribution,
     generate_synthetic_workload,
 )
-from gridbridge.model.elastic.replay_outcome import ReplayTask
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask
 
 DAYS, NODE = 70, 16
 ASKED = WorkloadDistribution(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
@@ -21,7 +21,7 @@ BURSTS = [
 ]
 
 
-def is_busy(one: ReplayTask) -> bool:
+def is_busy(one: RecordedReplayTask) -> bool:
     """Say whether a task came on a working day from 8 to 20 o'clock."""
     at = datetime.fromtimestamp(one.submitted_s, UTC)
     return at.weekday() < 5 and 8 <= at.hour < 20

@@ -10,13 +10,13 @@ from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import (
     SavedBalancerRound,
-    SavedProgramOutputs,
-    WatchedWaitingJobs,
+    SavedBatchProgramOutputs,
+    WaitingJobsHistory,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DOCUMENTS = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")
+DOCUMENTS = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")
 KEPT = SavedBalancerRound(
     now=NOON,
     master="m",
@@ -33,8 +33,8 @@ KEPT = SavedBalancerRound(
     best_effort=frozenset(("be.q",)),
     eligible_since={7: NOON},
     watched={
-        7: WatchedWaitingJobs(at=NOON, tasks=3),
-        9: WatchedWaitingJobs(
+        7: WaitingJobsHistory(at=NOON, tasks=3),
+        9: WaitingJobsHistory(
             at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON
         ),
     },
@@ -53,9 +53,9 @@ def wrong(folder: Path, state: str) -> str:
 
 def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     folder = str(tmp_path / "new")
-    saved_round_folder.write_saved_round(folder, DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(folder, DOCUMENTS, KEPT)
 
-    assert saved_round_folder.read_saved_round(folder) == (DOCUMENTS, KEPT)
+    assert saved_round_folder.read_saved_balancer_round(folder) == (DOCUMENTS, KEPT)
 
 
 def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> None:
@@ -64,29 +64,29 @@ def test_nothing_is_saved_through_what_somebody_put_there(tmp_path: Path) -> Non
     other.write_text("hers")
     (folder / "qstat.xml").symlink_to(other)
     os.mkfifo(folder / "qhost.xml")
-    saved_round_folder.write_saved_round(str(folder), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
 
-    assert (other.read_text(), saved_round_folder.read_saved_round(str(folder))) == (
+    assert (other.read_text(), saved_round_folder.read_saved_balancer_round(str(folder))) == (
         "hers",
         (DOCUMENTS, KEPT),
     )
 
 
 def test_no_pipe_is_waited_at(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "qhost.xml").unlink()
     os.mkfifo(tmp_path / "qhost.xml")
 
     with pytest.raises(ParseError, match="no regular file"):
-        saved_round_folder.read_saved_round(str(tmp_path))
+        saved_round_folder.read_saved_balancer_round(str(tmp_path))
 
 
 def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_round_folder.read_saved_round(str(tmp_path)) == (
+    assert saved_round_folder.read_saved_balancer_round(str(tmp_path)) == (
         DOCUMENTS,
         SavedBalancerRound(now=NOON),
     )
@@ -94,11 +94,11 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])
 def test_a_document_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
-    saved_round_folder.write_saved_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     os.remove(tmp_path / name)
 
     with pytest.raises(ParseError, match=f"^{tmp_path}/{name}: No such file or directory$"):
-        saved_round_folder.read_saved_round(str(tmp_path))
+        saved_round_folder.read_saved_balancer_round(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
 
 
 def test_a_time_without_a_zone_is_this_machines(tmp_path: Path) -> None:
-    saved_round_folder.write_saved_round(str(tmp_path), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(tmp_path), DOCUMENTS, KEPT)
     (tmp_path / "state.json").write_text('{"now": "2026-01-01T12:00:00"}')
 
     assert (
-        saved_round_folder.read_saved_round(str(tmp_path))[1].now
+        saved_round_folder.read_saved_balancer_round(str(tmp_path))[1].now
         == datetime(2026, 1, 1, 12).astimezone()
     )
 
@@ -216,8 +216,8 @@ def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -
 
 def said(folder: Path, state: str) -> list[str]:
     """Return the lines that are said of a state.json."""
-    saved_round_folder.write_saved_round(str(folder), DOCUMENTS, KEPT)
+    saved_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
     (folder / "state.json").write_text(state)
     with pytest.raises(ParseError) as error:
-        saved_round_folder.read_saved_round(str(folder))
+        saved_round_folder.read_saved_balancer_round(str(folder))
     return str(error.value).split("\n")

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.elastic.balancer import cell_observer, squeeze_preview
-from gridbridge.errors import ClusterNotObserved
+from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.places import BALANCE_ACCOUNT
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
@@ -27,16 +27,16 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(squeeze_preview, "leave_root_for", leave_root)
+    monkeypatch.setattr(squeeze_preview, "drop_root_to_account", leave_root)
     monkeypatch.setattr(
         squeeze_preview.cell_observer,
-        "observe_own_cluster",
-        Mock(side_effect=ClusterNotObserved("enough")),
+        "observe_balanced_cluster",
+        Mock(side_effect=ClusterStateUnknown("enough")),
     )
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE)
 
-    with pytest.raises(ClusterNotObserved):
+    with pytest.raises(ClusterStateUnknown):
         squeeze_preview.preview_squeeze(NOON, path=str(path))
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
@@ -45,12 +45,12 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(squeeze_preview, "leave_root_for", Mock())
+    monkeypatch.setattr(squeeze_preview, "drop_root_to_account", Mock())
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
     seen = cell_observer.load_saved_situation(str(tmp_path))
-    monkeypatch.setattr(squeeze_preview.cell_observer, "observe_own_cluster", lambda *_: seen)
+    monkeypatch.setattr(squeeze_preview.cell_observer, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(squeeze_preview.host_tags, "read_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"

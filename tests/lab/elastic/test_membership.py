@@ -21,17 +21,17 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.elastic.acts.membership import GridEngineMembership
+from gridbridge.elastic.acts.membership import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.batch import root_helpers as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.elastic_nodes import JoiningMachine
-from gridbridge.model.elastic.balance_sections import BootstrapSection
+from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
+from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.route import GridEngineCell
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
-settings = BootstrapSection(
+settings = MachineBootstrapSection(
     steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
     people="alice bob", mounts="/etc/gridlab/mounts",
 )
@@ -40,8 +40,8 @@ cell = GridEngineCell(
     binaries="/var/lib/gridengine/bin/lx-amd64", timeout_s=60,
 )
 preparing = MachineBootstrap(settings=settings, cell=cell, folder="/mnt/checkout/conf/bootstrap")
-site = GridEngineMembership(cell=cell, preparing=preparing)
-node = JoiningMachine(
+site = GridEngineHostMembership(cell=cell, preparing=preparing)
+node = MachineToJoinCell(
     name=name, address=address, host_key=key, slots=3, resources=(("h_vmem", "4G"),),
     queues=("all.q",),
 )

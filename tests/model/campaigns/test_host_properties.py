@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.oar.oar_commands import oarsub_properties
+from gridbridge.batch.oar.oar_commands import oarsub_property_condition
 from gridbridge.model.campaigns.host_properties import parse_required_properties
 from gridbridge.model.request import JobRequest
 
@@ -28,4 +28,6 @@ def test_oar_gets_them_as_a_condition_of_sql() -> None:
     """Each value is one literal."""
     request = JobRequest(hard=parse_required_properties("mem>=2000,cpu=Intel Xeon,gpu=YES"))
 
-    assert oarsub_properties(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"
+    assert (
+        oarsub_property_condition(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"
+    )

@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.model.transfer.guard import (
-    GuardKind,
-    choose_guard,
+    HomeStartGuard,
+    choose_home_start_guard,
+    does_list_name_only_queues,
     may_include_queue,
-    names_only_queues,
 )
 
 OURS = ("transfer-beta", "transfer-delta")
@@ -15,18 +15,18 @@ OURS = ("transfer-beta", "transfer-delta")
 @pytest.mark.parametrize(
     ("hard", "queues", "expected"),
     [
-        ((), "", GuardKind.START),
-        ((), "all.q", GuardKind.START),
-        ((), "transfer-beta", GuardKind.NONE),
-        ((), "transfer-beta@alpha-master,transfer-delta", GuardKind.NONE),
-        ((), "transfer-beta,all.q", GuardKind.START),
-        ((), "transfer-*", GuardKind.START),
-        ((), "*@alpha-master", GuardKind.START),
-        ((), "@transfer", GuardKind.START),
-        ((("remote", "true"),), "", GuardKind.NONE),
-        ((("remote", "TRUE"),), "all.q", GuardKind.NONE),
-        ((("remote", ""),), "", GuardKind.NONE),
-        ((("remote", "false"),), "all.q", GuardKind.START),
+        ((), "", HomeStartGuard.START),
+        ((), "all.q", HomeStartGuard.START),
+        ((), "transfer-beta", HomeStartGuard.NONE),
+        ((), "transfer-beta@alpha-master,transfer-delta", HomeStartGuard.NONE),
+        ((), "transfer-beta,all.q", HomeStartGuard.START),
+        ((), "transfer-*", HomeStartGuard.START),
+        ((), "*@alpha-master", HomeStartGuard.START),
+        ((), "@transfer", HomeStartGuard.START),
+        ((("remote", "true"),), "", HomeStartGuard.NONE),
+        ((("remote", "TRUE"),), "all.q", HomeStartGuard.NONE),
+        ((("remote", ""),), "", HomeStartGuard.NONE),
+        ((("remote", "false"),), "all.q", HomeStartGuard.START),
     ],
     ids=[
         "nothing",
@@ -46,14 +46,14 @@ OURS = ("transfer-beta", "transfer-delta")
 def test_only_what_could_start_here_is_kept_from_it(
     hard: tuple[tuple[str, str], ...], queues: str, expected: str
 ) -> None:
-    assert choose_guard(hard, queues, OURS, is_array=False) == expected
+    assert choose_home_start_guard(hard, queues, OURS, is_array=False) == expected
 
 
 def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() -> None:
-    assert choose_guard((), "", OURS, is_array=True) == GuardKind.HOLD
-    assert choose_guard((), "transfer-beta", OURS, is_array=True) == GuardKind.NONE
+    assert choose_home_start_guard((), "", OURS, is_array=True) == HomeStartGuard.HOLD
+    assert choose_home_start_guard((), "transfer-beta", OURS, is_array=True) == HomeStartGuard.NONE
 
 
 def test_no_list_names_any_queue() -> None:
-    assert not names_only_queues("", OURS)
+    assert not does_list_name_only_queues("", OURS)
     assert may_include_queue("", "all.q")

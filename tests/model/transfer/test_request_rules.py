@@ -8,10 +8,10 @@ from gridbridge.errors import ParseError
 from gridbridge.model.transfer.request_rules import (
     KEYS,
     KINDS,
-    MappingRule,
     RequestMapping,
-    decode_mapping,
-    encode_mapping,
+    RequestMappingRule,
+    decode_request_mapping,
+    encode_request_mapping,
 )
 
 NAMES = st.text(st.characters(exclude_characters="/=", codec="ascii", min_codepoint=33), min_size=1)
@@ -23,14 +23,14 @@ RIGHT = {
 }
 RULES = st.fixed_dictionaries(
     {"to": TEXTS}, optional={key: RIGHT.get(key, TEXTS) for key in KEYS[1:]}
-).map(lambda said: MappingRule(**said))
+).map(lambda said: RequestMappingRule(**said))
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(KINDS), NAMES), RULES))
-def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], MappingRule]) -> None:
+def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], RequestMappingRule]) -> None:
     mapping = RequestMapping(rules)
 
-    assert not rules or decode_mapping(encode_mapping(mapping)) == mapping
+    assert not rules or decode_request_mapping(encode_request_mapping(mapping)) == mapping
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], MappingRule]) 
 )
 def test_what_is_no_rule_is_refused(line: str) -> None:
     with pytest.raises(ParseError):
-        decode_mapping(f"{line}\n".encode())
+        decode_request_mapping(f"{line}\n".encode())

@@ -8,9 +8,9 @@ from gridbridge.errors import UnstageablePaths
 from gridbridge.model.transfer.staged_paths import (
     IN,
     OUT,
-    declared_paths_problem,
-    decode_declared_paths,
-    staged_path_name,
+    decode_staging_path_list,
+    path_in_remote_job_folder,
+    staging_path_list_problem,
 )
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=9)
@@ -29,7 +29,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
     ids=["none", "one", "several", "coded", "utf-8", "any byte"],
 )
 def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> None:
-    assert decode_declared_paths(IN, text) == expected
+    assert decode_staging_path_list(IN, text) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> Non
     ids=["empty", "root", "NUL", "cut", "sign", "dots", "coded dots", "absolute", "twice", "same"],
 )
 def test_what_is_no_list_of_paths_is_refused(key: str, text: str, told: str) -> None:
-    assert told in declared_paths_problem(key, text)
+    assert told in staging_path_list_problem(key, text)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,16 @@ def test_what_is_no_list_of_paths_is_refused(key: str, text: str, told: str) -> 
     ids=["relative", "all", "all with a slash", "absolute"],
 )
 def test_a_path_has_its_place_there(path: str, name: str) -> None:
-    assert staged_path_name(path) == name
+    assert path_in_remote_job_folder(path) == name
 
 
 @given(names=st.lists(NAMES.filter(lambda name: name not in (".", "..")), unique=True, max_size=4))
 def test_every_name_can_be_declared(names: list[str]) -> None:
     coded = ":".join("".join(f"%{byte:02x}" for byte in name.encode()) for name in names)
 
-    assert decode_declared_paths(OUT, coded) == tuple(names)
+    assert decode_staging_path_list(OUT, coded) == tuple(names)
 
 
 def test_a_refusal_says_which_codes_there_are() -> None:
     with pytest.raises(UnstageablePaths, match="%2C is a comma, %3A a colon, %25 a percent sign"):
-        decode_declared_paths(IN, "50%")
+        decode_staging_path_list(IN, "50%")

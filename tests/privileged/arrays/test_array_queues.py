@@ -7,28 +7,31 @@ import pytest
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.vocabulary import (
-    ClusterVocabulary,
     LocalOnlyQueues,
-    encode_local_queues,
-    encode_vocabulary,
+    NamesOfferedByCluster,
+    encode_local_only_queues,
+    encode_offered_names,
 )
-from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, restrict_to_own_queues
-from gridbridge.privileged.owner import STATUS, RefusedByCluster
+from gridbridge.privileged.arrays.queue_choice import (
+    keep_array_off_transfer_queues,
+    request_slots_per_host,
+)
+from gridbridge.privileged.owner import STATUS, JobNeverAcceptedByCluster
 
 
 def publish(folder: Path, queues: LocalOnlyQueues) -> None:
     (folder / "stays").mkdir()
-    (folder / "stays/beta").write_bytes(encode_local_queues(queues))
+    (folder / "stays/beta").write_bytes(encode_local_only_queues(queues))
 
 
 def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
     publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), tasks=3)
 
-    kept = restrict_to_own_queues(spec, "beta", str(tmp_path))
+    kept = keep_array_off_transfer_queues(spec, "beta", str(tmp_path))
 
     assert (kept.request.stays, kept.tasks) == (True, 3)
-    assert restrict_to_own_queues(spec, "gamma", str(tmp_path)) is spec
+    assert keep_array_off_transfer_queues(spec, "gamma", str(tmp_path)) is spec
 
 
 def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -> None:
@@ -36,9 +39,11 @@ def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -
     publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
-    with pytest.raises(RefusedByCluster, match=r"^queue transfer-alpha is a transfer queue"):
-        restrict_to_own_queues(spec, "beta", str(tmp_path))
-    assert STATUS[RefusedByCluster] == REFUSED_THERE
+    with pytest.raises(
+        JobNeverAcceptedByCluster, match=r"^queue transfer-alpha is a transfer queue"
+    ):
+        keep_array_off_transfer_queues(spec, "beta", str(tmp_path))
+    assert STATUS[JobNeverAcceptedByCluster] == REFUSED_THERE
 
 
 def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
@@ -50,7 +55,7 @@ def offer(folder: Path, *rules: str) -> str:
     """Publish what parallel environments beta has."""
     (folder / "vocabularies").mkdir()
     (folder / "vocabularies/beta").write_bytes(
-        encode_vocabulary(ClusterVocabulary(rule=frozenset(rules)))
+        encode_offered_names(NamesOfferedByCluster(rule=frozenset(rules)))
     )
     return str(folder)
 
@@ -73,6 +78,6 @@ def test_a_cluster_without_such_an_environment_takes_none(
     folder = offer(tmp_path, "mpi=$round_robin")
 
     with pytest.raises(
-        RefusedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"
+        JobNeverAcceptedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"
     ):
         request_slots_per_host(wide(nodes, 4), "beta", folder)

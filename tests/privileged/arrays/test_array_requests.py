@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged.arrays import owner_request_file
-from gridbridge.privileged.arrays.owner_request_file import require_owner_request
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.arrays.owner_request_file import require_owner_retry_request
+from gridbridge.privileged.owner import AsUserRequestRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
 UID = os.getuid()
@@ -25,13 +25,13 @@ def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_its_owner_asks_for_it(spool: Path) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
-    first = require_owner_request("abc", 12, UID)
+    first = require_owner_retry_request("abc", 12, UID)
     (spool / "took.abc").rename(spool / "took.def")
-    renamed = require_owner_request("def", 12, UID)
+    renamed = require_owner_retry_request("def", 12, UID)
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
     assert first == renamed
-    assert first != require_owner_request("abc", 12, UID)
+    assert first != require_owner_retry_request("abc", 12, UID)
 
 
 @pytest.mark.parametrize(
@@ -50,23 +50,23 @@ def test_its_owner_asks_for_it(spool: Path) -> None:
 def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid: int) -> None:
     (spool / "took.abc").write_text(json.dumps(said))
 
-    with pytest.raises(OwnerRefusal):
-        require_owner_request("abc", campaign, uid)
+    with pytest.raises(AsUserRequestRefusal):
+        require_owner_retry_request("abc", campaign, uid)
 
 
 def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
     (spool / "took.abc").write_text("[" * 60_000)
 
-    with pytest.raises(OwnerRefusal):
-        require_owner_request("abc", 12, UID)
+    with pytest.raises(AsUserRequestRefusal):
+        require_owner_retry_request("abc", 12, UID)
 
 
 @pytest.mark.parametrize("token", ["", "../took.abc", "abc/..", "nosuch", "a b"])
 def test_no_other_file_is_read(spool: Path, token: str) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
-    with pytest.raises(OwnerRefusal):
-        require_owner_request(token, 12, UID)
+    with pytest.raises(AsUserRequestRefusal):
+        require_owner_retry_request(token, 12, UID)
 
 
 def test_what_is_linked_is_nobodys(spool: Path) -> None:
@@ -76,5 +76,5 @@ def test_what_is_linked_is_nobodys(spool: Path) -> None:
     os.symlink(spool / "of_the_owner", spool / "took.def")
 
     for token in ("abc", "def"):
-        with pytest.raises(OwnerRefusal):
-            require_owner_request(token, 12, UID)
+        with pytest.raises(AsUserRequestRefusal):
+            require_owner_retry_request(token, 12, UID)

@@ -11,19 +11,28 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerUnreadable, RemoteJobNotOurs
-from gridbridge.model.campaigns.campaign_names import UNIQUE, split_parameters
+from gridbridge.errors import (
+    CampaignEndInRootLedger,
+    GridbridgeError,
+    RemoteJobNotOurs,
+    RootLedgerUnreadable,
+)
+from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.privileged import as_user, owner
 from gridbridge.privileged import setuid_worker as worker_module
 from gridbridge.privileged.arrays import array_order as order
 from gridbridge.privileged.arrays import array_verbs
-from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
 from gridbridge.privileged.arrays.send_arrays import ArraySender
-from gridbridge.privileged.arrays.sent_array import SentArray
-from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal, RefusedByCluster
+from gridbridge.privileged.arrays.sent_array import ArraySendProgress
+from gridbridge.privileged.owner import (
+    AsUserRequestRefusal,
+    JobNeverAcceptedByCluster,
+    OwnerRequestNotYetPossible,
+)
 from gridbridge.privileged.scope import FIRST_SIGNAL
-from gridbridge.privileged.setuid_worker import OwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.setuid_worker import CampaignOwnerWorker, OwnerWorkerGone
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
@@ -37,9 +46,9 @@ NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ArrayOrder]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
     monkeypatch.setattr(order.owner, "read_root_configuration", lambda _: CONFIG)
-    return lambda words: ArrayOrder(words.split())
+    return lambda words: AsUserArrayArguments(words.split())
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +56,7 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
 
 
-def test_one_call_sends_several_arrays(asked: Callable[[str], ArrayOrder]) -> None:
+def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArguments]) -> None:
     found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
 
     assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
@@ -55,7 +64,9 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], ArrayOrder]) -> No
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], ArrayOrder]) -> None:
+def test_an_array_may_be_deleted_whole_or_in_part(
+    asked: Callable[[str], AsUserArrayArguments],
+) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -85,13 +96,15 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Callable[[str], ArrayOrder], told: str) -> None:
-    with pytest.raises(OwnerRefusal):
+def test_anything_else_is_refused(asked: Callable[[str], AsUserArrayArguments], told: str) -> None:
+    with pytest.raises(AsUserRequestRefusal):
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], ArrayOrder]) -> None:
-    with pytest.raises(OwnerNotReady, match="no cluster 'gamma'"):
+def test_a_cluster_that_is_not_configured_may_be_later(
+    asked: Callable[[str], AsUserArrayArguments],
+) -> None:
+    with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
 
@@ -115,7 +128,7 @@ def test_a_line_is_split_as_sh_would(line: str) -> None:
     except ValueError:
         expected = line.split()
 
-    assert list(split_parameters(line)) == expected
+    assert list(split_task_parameters(line)) == expected
 
 
 def answers(person: str) -> Callable[[list[str]], str]:
@@ -124,10 +137,10 @@ def answers(person: str) -> Callable[[list[str]], str]:
     def answer(words: list[str]) -> str:
         errors = {
             "not": RemoteJobNotOurs("two\nlines"),
-            "later": OwnerNotReady("later"),
+            "later": OwnerRequestNotYetPossible("later"),
             "what": OSError("what"),
         }
-        errors["there"] = RefusedByCluster("no queue")
+        errors["there"] = JobNeverAcceptedByCluster("no queue")
         if words[0] in errors:
             raise errors[words[0]]
         if words[0] == "stop":
@@ -140,7 +153,7 @@ def answers(person: str) -> Callable[[list[str]], str]:
 
 
 def test_the_worker_answers_one_request_after_another() -> None:
-    worker = OwnerWorker(7, answers)
+    worker = CampaignOwnerWorker(7, answers)
 
     assert worker.ask("submit", "3") == "person 7: submit 3"
     assert worker.ask("release", "70", "71") == "person 7: release 70 71"
@@ -150,14 +163,14 @@ def test_the_worker_answers_one_request_after_another() -> None:
     ("word", "error", "why"),
     [
         ("not", RemoteJobNotOurs, "^two lines$"),
-        ("later", OwnerNotReady, "later"),
-        ("there", RefusedByCluster, "no queue"),
+        ("later", OwnerRequestNotYetPossible, "later"),
+        ("there", JobNeverAcceptedByCluster, "no queue"),
         ("what", GridbridgeError, "what"),
         ("die", OwnerWorkerGone, "ended"),
     ],
 )
 def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
-    worker = OwnerWorker(7, answers)
+    worker = CampaignOwnerWorker(7, answers)
 
     with pytest.raises(error, match=why):
         worker.ask(word)
@@ -169,7 +182,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
 
 
 def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
-    worker = OwnerWorker(7, answers, limit_s=0.2)
+    worker = CampaignOwnerWorker(7, answers, limit_s=0.2)
 
     with pytest.raises(OwnerWorkerGone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
@@ -178,29 +191,31 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
 
 def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
-    worker = OwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
+    worker = CampaignOwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
     with pytest.raises(OwnerWorkerGone, match="its answer exceeds 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], ArrayOrder]) -> None:
+def test_a_ledger_that_is_lost_is_told(
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
+) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
-        pytest.raises(LedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
+        pytest.raises(RootLedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
     ):
         array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
 def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
-    tmp_path: Path, asked: Callable[[str], ArrayOrder], told: str
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], told: str
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
-    with RootLedger(99, str(folder)) as ledger, suppress(LedgerUnreadable):
+    with RootLedger(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.arrays() == ()
         array_verbs.note_campaign_end(99, ledger, str(tmp_path))
         array_verbs._acted(asked(told), ledger)
@@ -209,7 +224,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 
 
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
-    tmp_path: Path, asked: Callable[[str], ArrayOrder], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -225,7 +240,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
         "c.12"
     ]
-    with RootLedger(12, str(folder)) as ledger, pytest.raises(CampaignClosed):
+    with RootLedger(12, str(folder)) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
 
@@ -249,7 +264,7 @@ def _make_open_file(path: Path) -> None:
 @pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
 def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     tmp_path: Path,
-    asked: Callable[[str], ArrayOrder],
+    asked: Callable[[str], AsUserArrayArguments],
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Path], None],
 ) -> None:
@@ -261,17 +276,17 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     with RootLedger(12, folder) as ledger:
         array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
-    with RootLedger(12, folder) as ledger, pytest.raises(CampaignClosed):
+    with RootLedger(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
-    tmp_path: Path, asked: Callable[[str], ArrayOrder], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
 
     def refuse(*_: object) -> None:
-        raise OwnerRefusal("nothing is done as uid 990")
+        raise AsUserRequestRefusal("nothing is done as uid 990")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(owner, "require_ordinary_account", refuse)
@@ -283,11 +298,11 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Callable[[str], ArrayOrder]) -> None:
+def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArguments]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
-    one = SentArray(array, 0)
-    one.error = RefusedByCluster("no queue\n0 77 \r\x85and more\u2028")
+    one = ArraySendProgress(array, 0)
+    one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
     one.job, one.error = "77", None
@@ -301,11 +316,11 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(owner, "switch_to_user", nobody)
 
     with pytest.raises(owner.OwnerAccountUnavailable, match="uid 7 has no account"):
-        OwnerWorker(7, answers).ask("submit")
+        CampaignOwnerWorker(7, answers).ask("submit")
 
 
 def test_nothing_is_intended_for_an_owner_without_an_account(
-    tmp_path: Path, asked: Callable[[str], ArrayOrder]
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
 ) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
@@ -327,7 +342,7 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 
 
 def test_places_that_an_array_does_not_have_are_refused(
-    tmp_path: Path, asked: Callable[[str], ArrayOrder]
+    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
 ) -> None:
     """What was held there would stay held."""
     with RootLedger(12, str(tmp_path)) as ledger:
@@ -335,7 +350,7 @@ def test_places_that_an_array_does_not_have_are_refused(
         ledger.intend(3, "beta", "0-2:1")
         array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
-            with pytest.raises(OwnerRefusal, match="places"):
+            with pytest.raises(AsUserRequestRefusal, match="places"):
                 array_verbs._require_there(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

@@ -4,8 +4,8 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged.arrays import array_order, cluster_calls
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.cluster_calls import ClusterSite
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.cluster_calls import CampaignOwnerConnection
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {
@@ -43,9 +43,9 @@ class Cell:
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
     monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(cluster_calls, "load_array_adapter", lambda _: cell)
-    asked = ArrayOrder(["delete-waiting", "c.12", "beta", "3", "1-5"])
-    return ClusterSite(asked, "alice").act(NAME, "7", is_repeated=False)
+    monkeypatch.setattr(cluster_calls, "load_campaign_array_adapter", lambda _: cell)
+    asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
+    return CampaignOwnerConnection(asked, "alice").act(NAME, "7", is_repeated=False)
 
 
 def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

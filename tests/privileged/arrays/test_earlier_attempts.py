@@ -8,9 +8,9 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged.arrays import array_order, earlier_attempts
-from gridbridge.privileged.arrays.array_order import ArrayOrder
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
-from gridbridge.privileged.owner import OwnerNotReady
+from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
@@ -36,7 +36,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
                     raise GridbridgeError("no answer")
                 return answer
 
-        monkeypatch.setattr(earlier_attempts, "OwnerWorker", Worker)
+        monkeypatch.setattr(earlier_attempts, "CampaignOwnerWorker", Worker)
         return words
 
     return of
@@ -56,8 +56,8 @@ def _ledger(tmp_path: Path) -> RootLedger:
     return ledger
 
 
-def wanted(tasks: str) -> ArrayOrder:
-    return ArrayOrder(["send-arrays", "c.7", "beta", "200", tasks])
+def wanted(tasks: str) -> AsUserArrayArguments:
+    return AsUserArrayArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
 def test_each_cluster_is_asked_once_about_all_arrays(
@@ -90,7 +90,7 @@ def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
 ) -> None:
     asked(answer)
     with pytest.raises(
-        OwnerNotReady, match="an earlier attempt of a task is at gamma, in array 101"
+        OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"
     ):
         require_attempts_ended(wanted("5-6:4"), ledger, 0)
 
@@ -131,8 +131,8 @@ class Adapter:
 def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
     del asked
     adapter = Adapter()
-    monkeypatch.setattr(earlier_attempts, "load_array_adapter", lambda _: adapter)
-    monkeypatch.setattr(ArrayOrder, "reached_by", lambda *_: (None, "alice"))
+    monkeypatch.setattr(earlier_attempts, "load_campaign_array_adapter", lambda _: adapter)
+    monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 
@@ -148,7 +148,7 @@ def test_an_answer_that_is_not_understood_is_no_silence(adapter: Adapter, error:
     """Else whoever makes it odd could send a task twice."""
     adapter.error = error
 
-    with pytest.raises(OwnerNotReady, match="beta: "):
+    with pytest.raises(OwnerRequestNotYetPossible, match="beta: "):
         earlier_attempts._answers(wanted("5:4"), "alice")(["2=+"])
 
 

@@ -14,8 +14,8 @@ from gridbridge.campaigns.store import campaign_reader
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
 from gridbridge.shell import files
 from tests.steps import steps
 
@@ -66,7 +66,7 @@ class Site:
         """Return root's ledger, as a new call reads it."""
         return RootLedger(12, str(self._folder / "ledger"))
 
-    def content(self, ledger: RootLedger) -> VerifiedTasks:
+    def content(self, ledger: RootLedger) -> VerifiedArrayTasks:
         """Return what a call reads and checks."""
         order = SimpleNamespace(
             arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
@@ -79,9 +79,9 @@ class Site:
         )
         brought = VerifiedCampaignFiles(12, str(self._folder))
         brought.note(ledger)
-        return VerifiedTasks(cast("ArrayOrder", order), brought, ledger)
+        return VerifiedArrayTasks(cast("AsUserArrayArguments", order), brought, ledger)
 
-    def send(self, content: VerifiedTasks, ledger: RootLedger, place: int) -> None:
+    def send(self, content: VerifiedArrayTasks, ledger: RootLedger, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""
         number = self._arrays[place] + 1
         assert ledger.earlier(number, self.tasks(number - 1)) == []
@@ -98,7 +98,7 @@ def test_a_call_reads_and_hashes_its_file_once(
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = files.read_safe_file, campaign_reader.hashlib.sha256
+    read, sha256 = files.read_file_only_owner_writes, campaign_reader.hashlib.sha256
 
     def reading(path: str, *limits: int) -> object:
         found = read(path, *limits)
@@ -109,7 +109,7 @@ def test_a_call_reads_and_hashes_its_file_once(
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(campaign_reader.files, "read_safe_file", reading)
+    monkeypatch.setattr(campaign_reader.files, "read_file_only_owner_writes", reading)
     monkeypatch.setattr(campaign_reader.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)

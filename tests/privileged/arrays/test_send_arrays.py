@@ -14,10 +14,10 @@ from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays import array_order, send_arrays
-from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
+from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
 from gridbridge.privileged.arrays.send_arrays import ArraySender
-from gridbridge.privileged.arrays.sent_array import SentArray
+from gridbridge.privileged.arrays.sent_array import ArraySendProgress
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {
@@ -80,17 +80,17 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
     monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
-    monkeypatch.setattr(send_arrays, "ClusterSite", lambda *_: cluster)
+    monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster
 
 
-def send(cluster: Cluster, count: int = MANY) -> list[SentArray]:
+def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
     """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
-    asked = ArrayOrder(f"send-arrays c.12 beta {' '.join(words)}".split())
+    asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
-        one = ArraySender(asked, ledger, cast("VerifiedTasks", cluster))
+        one = ArraySender(asked, ledger, cast("VerifiedArrayTasks", cluster))
         sent = one.submitted()
         one.release(sent)
         one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us

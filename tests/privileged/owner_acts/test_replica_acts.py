@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import owner
-from gridbridge.privileged.owner import OwnerRefusal
+from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.privileged.owner_acts import replica_acts
 
 ME = os.getuid()
@@ -51,7 +51,7 @@ def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
 def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
     let(folder, text=text)
 
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         replica_acts.read_delegated_dataset(FILE)
 
 
@@ -72,7 +72,7 @@ def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
 def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     let(folder)
 
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         replica_acts.read_delegated_dataset(name)
 
 
@@ -81,7 +81,7 @@ def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
     (folder / "u.77").mkdir()
     let(folder, "u.77/data.0123abcd")
 
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         replica_acts.read_delegated_dataset("u.77/data.0123abcd")
 
 
@@ -89,7 +89,7 @@ def test_a_link_is_refused(folder: Path) -> None:
     let(folder, f"u.{ME}/other")
     (folder / FILE).symlink_to(folder / f"u.{ME}/other")
 
-    with pytest.raises(OwnerRefusal):
+    with pytest.raises(AsUserRequestRefusal):
         replica_acts.read_delegated_dataset(FILE)
 
 
@@ -110,7 +110,7 @@ def test_a_link_is_refused(folder: Path) -> None:
 def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], why: str) -> None:
     let(folder)
 
-    with pytest.raises(OwnerRefusal, match=why):
+    with pytest.raises(AsUserRequestRefusal, match=why):
         replica_acts.perform_replica_act(words)
 
 
@@ -118,5 +118,5 @@ def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch)
     let(folder)
     monkeypatch.setattr(owner, "MIN_UID", ME + 1)
 
-    with pytest.raises(OwnerRefusal, match=f"nothing is done as uid {ME}"):
+    with pytest.raises(AsUserRequestRefusal, match=f"nothing is done as uid {ME}"):
         replica_acts.perform_replica_act(["look", FILE])

@@ -15,7 +15,7 @@ from gridbridge.program import reports
 from gridbridge.program.watch.service_folders import (
     LOOK_S,
     DiskSpaceWatch,
-    TmpdirFolderQuery,
+    StarterTmpdirQuery,
     free_space_of_campaign_filesystem,
 )
 from gridbridge.program.work.owner_threads import OwnerThreadPools
@@ -69,11 +69,14 @@ def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) 
 
 
 def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
-    seen = host.measure_folder_room(str(tmp_path))
+    seen = host.free_bytes_and_files_of_folder(str(tmp_path))
 
     assert seen.free_bytes > 0
     assert seen.free_files is None or seen.free_files > 0
-    assert host.measure_folder_room(f"{tmp_path}/none").trouble == "No such file or directory"
+    assert (
+        host.free_bytes_and_files_of_folder(f"{tmp_path}/none").trouble
+        == "No such file or directory"
+    )
 
 
 @pytest.mark.root
@@ -151,7 +154,7 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
         "gridbridge.toml", SITE.format(folder=tmp_path).encode()
     )
     workers = OwnerThreadPools()
-    tmpdirs = TmpdirFolderQuery(policy, workers, Time())
+    tmpdirs = StarterTmpdirQuery(policy, workers, Time())
 
     assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
     workers.dismiss()

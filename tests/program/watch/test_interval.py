@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
+from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_sections import PollerSection
 from gridbridge.program.watch.cluster_observer import (
@@ -154,15 +154,19 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(status, "query_cluster_snapshot", note)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
-    observer.ask_if_due(lambda: frozenset({1}), {"beta": SentJob(jobs=frozenset({7}))}.__getitem__)
+    observer.ask_if_due(
+        lambda: frozenset({1}), {"beta": CampaignJobsAtCluster(jobs=frozenset({7}))}.__getitem__
+    )
     _answer(observer)
 
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
 
 
-def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> ClusterQueryResult:
+def _observed(
+    monkeypatch: pytest.MonkeyPatch, sent: CampaignJobsAtCluster, **seen: Any
+) -> ClusterQueryResult:
     """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
-    rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
+    rows = {n: (JobListRow(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
     answer = ClusterSnapshot(**known | seen), 0.5
     monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: answer)
@@ -172,7 +176,7 @@ def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> Cl
 
 
 def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+    sent = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
     answer = _observed(monkeypatch, sent)
 
     assert answer.snapshot
@@ -186,7 +190,7 @@ def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_is_told_where_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = _observed(monkeypatch, SentJob())
+    answer = _observed(monkeypatch, CampaignJobsAtCluster())
 
     assert answer.snapshot
     assert answer.shared is None

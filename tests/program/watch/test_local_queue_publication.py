@@ -3,19 +3,21 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.program.watch import last_answers
 from gridbridge.state import published_values
 
 NOW = datetime.now(UTC)
 
-BACK = QueueStatus(
+BACK = QueueInstanceStatus(
     name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
 )
-ALL_Q = QueueStatus(name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True)
+ALL_Q = QueueInstanceStatus(
+    name="all.q@b", slots_used=0, slots_reserved=0, slots_total=2, says_stay=True
+)
 
 
-def seen(*queues: QueueStatus) -> ClusterSnapshot:
+def seen(*queues: QueueInstanceStatus) -> ClusterSnapshot:
     return ClusterSnapshot(
         cluster="beta", taken_at=NOW, queues=queues, jobs={}, pending=0, free_slots=0
     )

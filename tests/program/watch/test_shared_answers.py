@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.route import GridEngineCell, OarServer, ssh_login
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
+from gridbridge.model.route import GridEngineCell, OarServer, parse_ssh_login_address
+from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
@@ -18,11 +18,11 @@ from gridbridge.program.watch.cluster_observer import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQuery
+from gridbridge.state.database.snapshots import LastClusterQueryResult
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SENT = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
-ROW = JobStatus(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
+SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
+ROW = JobListRow(job_id=7, name="campaign.3", owner="alice", state=UNSEEN)
 SEEN = ClusterSnapshot(cluster="beta", taken_at=NOON, jobs={7: (ROW,)}, pending=0, free_slots=4)
 LIMIT_S = 5.0
 
@@ -38,7 +38,10 @@ class Site:
         self.sharing = ClusterSnapshotSharing(self.database, self.clock)
 
     def put(
-        self, seen: ClusterSnapshot | None = SEEN, sent: SentJob = SENT, **other: object
+        self,
+        seen: ClusterSnapshot | None = SEEN,
+        sent: CampaignJobsAtCluster = SENT,
+        **other: object,
     ) -> None:
         """Share an answer."""
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
@@ -100,7 +103,7 @@ def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
 
 
 def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
-    odd = LastClusterQuery(
+    odd = LastClusterQueryResult(
         place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form"
     )
     site.sharing.put("beta", odd)
@@ -125,7 +128,7 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
             execd_port="2",
             binaries="/bin",
             timeout_s=1,
-            login=ssh_login(host, "me"),
+            login=parse_ssh_login_address(host, "me"),
         )
 
     there = identify_cluster_query(cell("1"), ("transfer-a",))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import main
-from gridbridge.model.rebalance.published_rounds import RebalanceRound
+from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
 from gridbridge.rebalance.replicas import dataset_delegation, owner_wiring
 from gridbridge.state import published_json
 from tests.rebalance.mover.areas import Carrier
@@ -141,7 +141,9 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset", lambda name: let.append(name) or "")
+    monkeypatch.setattr(
+        dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
+    )
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
@@ -158,7 +160,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset", lambda name: let.append(name) or "")
+    monkeypatch.setattr(
+        dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
+    )
     monkeypatch.setattr(dataset_delegation, "revoke_delegation", let.remove)
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
@@ -195,13 +199,13 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    monkeypatch.setattr(dataset_delegation, "delegate_dataset", lambda _: let)
+    monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda _: let)
     monkeypatch.setattr(
         dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),)
     )
     if begun:
-        published_json.publish_round_begin(
-            RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
+        published_json.publish_rebalance_round_begin(
+            RebalanceRoundKind.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
         )
     path = f"{shell.folder}/ref.fa"
     status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)

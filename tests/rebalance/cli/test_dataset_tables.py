@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, Replica
 from gridbridge.rebalance.cli import dataset_tables
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ODD = "a\x1b[2J\nb"
@@ -26,7 +26,7 @@ DATASET = Dataset(
     wished=1,
     replicas=REPLICAS,
 )
-OUTCOME = DatasetOutcome(
+OUTCOME = DatasetCommandOutcome(
     dataset=DATASET, refused=(RefusedReplicaArea(what=ODD, reason=ODD),), is_done=False
 )
 TELLS: dict[str, Callable[[], int]] = {

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.errors import OutputError
+from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.rebalance.moves import (
-    MoveKind,
-    MovePlan,
     PlacementMove,
+    PlacementMoveKind,
+    RebalanceMovePlan,
     RecheckedMoves,
     RejectedMove,
 )
@@ -125,7 +125,7 @@ def test_hosts_are_drawn_as_they_are_and_as_they_would_be(path: str, tmp_path: P
 def test_a_picture_that_can_not_be_written_is_one_line(path: str, tmp_path: Path) -> None:
     done = plan("--from", path, "--plot", f"{tmp_path}/nowhere/hosts.png")
 
-    assert isinstance(done.exception, OutputError)
+    assert isinstance(done.exception, StandardOutputUnwritable)
     assert str(done.exception) == f"{tmp_path}/nowhere/hosts.png: No such file or directory"
 
 
@@ -142,7 +142,9 @@ def test_quiesce_tells_programs_too(
 ) -> None:
     done = list[bool]()
     monkeypatch.setattr(
-        mover_wiring, "pause_rebalancing", lambda _, *, is_quiesced: done.append(is_quiesced)
+        mover_wiring,
+        "pause_or_resume_rebalancing",
+        lambda _, *, is_quiesced: done.append(is_quiesced),
     )
     told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
 
@@ -154,11 +156,13 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     moves = tuple(
-        PlacementMove(kind=MoveKind.LIVE, job="7", number=number, source="beta", target="gamma")
+        PlacementMove(
+            kind=PlacementMoveKind.LIVE, job="7", number=number, source="beta", target="gamma"
+        )
         for number in (3, 4)
     )
     seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
-    advice = MovePlan(sentence="decided", moves=moves)
+    advice = RebalanceMovePlan(sentence="decided", moves=moves)
     planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import FILE_ERROR, RsyncPace
+from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
 ANY_DISK = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
@@ -28,7 +28,11 @@ class Carrier:
     carried: list[str] = field(default_factory=list)
 
     def __call__(
-        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
+        self,
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
+        names: list[str],
+        pace: RsyncLimitAndProgress,
     ) -> None:
         """Copy them one after the other."""
         for name in names:
@@ -59,10 +63,10 @@ class Site:
         self.areas = {name: self._area(name, account) for name in names}
 
     @property
-    def datasets(self) -> DelegatedDatasets:
+    def datasets(self) -> OwnerDatasetsForService:
         """The datasets, as a command that begins sees them."""
         copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
-        return DelegatedDatasets(
+        return OwnerDatasetsForService(
             DatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier
         )
 

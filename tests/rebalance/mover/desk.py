@@ -18,12 +18,12 @@ from gridbridge.model.rebalance.rebalance_section import (
 )
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan, RebalanceQuestion
+from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan, RebalanceTarget
 from gridbridge.rebalance.replicas import dataset_delegation, owner_program, reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
-from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
-from gridbridge.rebalance.replicas.replica_verification import ReplicaScrub
+from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -55,7 +55,7 @@ class Desk:
         self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
-        monkeypatch.setattr(root_helpers, "call_as_user", self._call)
+        monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", self._call)
         monkeypatch.setattr(dataset_delegation, "list_delegations", self._let)
         monkeypatch.setattr(
             reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
@@ -82,18 +82,18 @@ class Desk:
         )
 
     @property
-    def served(self) -> DelegatedDatasets:
+    def served(self) -> OwnerDatasetsForService:
         """The datasets, as a process of their owner sees them."""
         return self.site.datasets
 
     def round(
-        self, asked: RebalanceQuestion | None = None, *, is_dry: bool = False
+        self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlan, ReplicaReconciler]:
         """Do a round; return what was advised, and who did it."""
         one = ReplicaReconciler(
             self.policy,
             self.clock,
-            asked or RebalanceQuestion(),
+            asked or RebalanceTarget(),
             is_dry=is_dry,
             carrying=self.carrying,
             let_go=self.let_go,
@@ -101,7 +101,7 @@ class Desk:
         try:
             planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
-                ReplicaScrub(self.rules, one.database, self.clock).read()
+                OverdueReplicaVerifier(self.rules, one.database, self.clock).read()
             return planned, one
         finally:
             one.database.close()

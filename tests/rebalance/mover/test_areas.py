@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, HostNotReached, StorageUnusable
+from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
@@ -18,7 +18,7 @@ from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.route import SshLogin
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.rebalance.replicas import owner_wiring, storage_area
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -96,7 +96,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     ]
 
     def prepare(dataset: Dataset) -> None:
-        storage_area.prepare_copy_folder(one, dataset, is_known=False)
+        storage_area.prepare_new_replica_folder(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
@@ -171,9 +171,9 @@ def test_a_full_area_is_told_where_rsync_says_only_that_it_could_not_write(
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", one.path], check=True)
     try:
         subprocess.run(["fallocate", "-l", "64k" if is_full else "4k", f"{one.path}/x"], check=True)
-        with pytest.raises(StorageUnusable) as failed:
+        with pytest.raises(StorageAreaUnusable) as failed:
             copier.copy(
-                one_file, {"a": "0"}, ReplicaFolder(login=None, folder="/"), one, relay="/none"
+                one_file, {"a": "0"}, LocalOrSshFolder(login=None, folder="/"), one, relay="/none"
             )
     finally:
         subprocess.run(["umount", one.path], check=True)

@@ -3,27 +3,27 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from gridbridge.model.rebalance.datasets import CarriedReplica
-from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue
+from gridbridge.model.rebalance.datasets import ReplicaActRecord
+from gridbridge.rebalance.mover.dataset_fairness import FairReplicaActQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
-def of(*names: str, target: str = "a") -> list[list[CarriedReplica]]:
-    return [[CarriedReplica(dataset=name, target=target, began_at=NOON)] for name in names]
+def of(*names: str, target: str = "a") -> list[list[ReplicaActRecord]]:
+    return [[ReplicaActRecord(dataset=name, target=target, began_at=NOON)] for name in names]
 
 
 def turns_of(
-    groups: list[list[CarriedReplica]],
-    before: Iterable[CarriedReplica] = (),
+    groups: list[list[ReplicaActRecord]],
+    before: Iterable[ReplicaActRecord] = (),
     *,
-    earlier: Iterable[list[CarriedReplica]] = (),
+    earlier: Iterable[list[ReplicaActRecord]] = (),
     into: int = 9,
-) -> FairOwnerQueue:
-    return FairOwnerQueue(groups, before, earlier=earlier, most=4, into={"a": into})
+) -> FairReplicaActQueue:
+    return FairReplicaActQueue(groups, before, earlier=earlier, most=4, into={"a": into})
 
 
-def begun(turns: FairOwnerQueue, most: int) -> list[str]:
+def begun(turns: FairReplicaActQueue, most: int) -> list[str]:
     """Return what is begun when so many may be on their way."""
     found = (turns.next() for _ in range(most))
     return [group[0].dataset for group in found if group]
@@ -56,7 +56,7 @@ def test_one_alone_has_all_of_it() -> None:
 def test_who_had_a_turn_last_comes_last_in_the_next_round() -> None:
     """A round that begins nothing more after a while would have the first by name alone."""
     turns = turns_of(
-        of("al/2", "zoe/1"), [CarriedReplica(dataset="al/1", target="a", began_at=NOON)]
+        of("al/2", "zoe/1"), [ReplicaActRecord(dataset="al/1", target="a", began_at=NOON)]
     )
 
     assert begun(turns, 1) == ["zoe/1"]

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves
+from gridbridge.model.rebalance.moves import RebalanceMovePlan, RecheckedMoves
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.site.site_section import SiteSection
@@ -37,7 +37,7 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         begun.append(is_of_data)
         seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
         planned = RebalancePlan(
-            snapshot=seen, rules=RebalanceSection(), advice=MovePlan(sentence="decided")
+            snapshot=seen, rules=RebalanceSection(), advice=RebalanceMovePlan(sentence="decided")
         )
         return planned, RecheckedMoves() if is_acting else None
 
@@ -54,9 +54,9 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
     monkeypatch.setattr(mover_wiring, "READING_LOCK", str(tmp_path / "reading.lock"))
     for act in (
-        published_json.publish_round_begin,
-        published_json.publish_round_end,
-        published_json.read_published_round,
+        published_json.publish_rebalance_round_begin,
+        published_json.publish_rebalance_round_end,
+        published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(mover_wiring, "_run", decided)
@@ -78,7 +78,9 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = published_json.read_published_round(published_json.RebalanceRound.DATASETS)
+        shown = published_json.read_published_rebalance_round(
+            published_json.RebalanceRoundKind.DATASETS
+        )
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 

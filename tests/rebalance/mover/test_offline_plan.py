@@ -10,17 +10,17 @@ import pytest
 
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.placement_snapshot import (
-    HostState,
     PlacementHost,
+    PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    RecentMoves,
-    TaskState,
+    PlacementTaskState,
+    RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import offline_plan
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
 WHOLE = {
@@ -57,7 +57,7 @@ def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
     (move,) = offline_plan.plan_from_snapshot_file(
-        told(tmp_path, hosts=hosts), RebalanceRequest(what), name
+        told(tmp_path, hosts=hosts), RebalanceScope(what), name
     ).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
@@ -87,7 +87,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
                 kind="tape",
                 is_up=False,
                 is_read_only=True,
-                state=HostState.DRAIN,
+                state=PlacementHostState.DRAIN,
                 used_bytes=1,
                 max_bytes=2,
                 slots=3,
@@ -109,13 +109,13 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
                 job="j",
                 number=7,
                 size_bytes=8,
-                state=TaskState.RUNNING,
+                state=PlacementTaskState.RUNNING,
                 live="a",
                 replicas=("b",),
                 slots=9,
             ),
         ),
-        recent=RecentMoves(
+        recent=RecentPlacementMoves(
             hosts={"a": noon - timedelta(hours=1)},
             replicated={"a": noon - timedelta(hours=2)},
             jobs={"j": noon - timedelta(hours=3)},
@@ -126,7 +126,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = offline_plan.plan_from_snapshot_file(path, RebalanceRequest.HOST, "alpha").advice
+    advice = offline_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -140,7 +140,7 @@ def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, mov
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
     assert moves == len(
-        offline_plan.plan_from_snapshot_file(path, RebalanceRequest.HOST, "alpha").advice.moves
+        offline_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves
     )
 
 
@@ -248,7 +248,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        offline_plan.plan_from_snapshot_file(told(tmp_path), RebalanceRequest.HOST, "gamma")
+        offline_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -268,7 +268,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     """What leaves alpha is at beta then; what is advised does not change what was."""
     alpha, beta = offline_plan.plan_from_snapshot_file(
-        told(tmp_path), RebalanceRequest.HOST, "alpha"
+        told(tmp_path), RebalanceScope.HOST, "alpha"
     ).loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)

@@ -15,10 +15,10 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.rebalance.replicas import owner_replicas, storage_area
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
-from gridbridge.rebalance.replicas.replica_copy import ReplicaFolder
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder
 from gridbridge.rebalance.replicas.storage_area import AREA_MARK
-from gridbridge.shell.rsync import RsyncPace
+from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site
 
 
@@ -42,7 +42,7 @@ def entries(site: Site, storage: str) -> list[str]:
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
-def reasons(outcome: DatasetOutcome) -> dict[str, str]:
+def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
     return {one.what: one.reason for one in outcome.refused}
 
 
@@ -74,7 +74,10 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
     real = site.carrier
 
     def come(
-        source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
+        names: list[str],
+        pace: RsyncLimitAndProgress,
     ) -> None:
         real(source, target, names, pace)
         mine.mkdir()
@@ -184,13 +187,13 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     only(site, "beta-disk")
-    real = storage_area.install_finished_copy
+    real = storage_area.install_finished_replica
 
     def die(*words: object, **more: object) -> None:
         real(*words, **more)  # type: ignore[arg-type]
         raise Killed
 
-    monkeypatch.setattr(storage_area, "install_finished_copy", die)
+    monkeypatch.setattr(storage_area, "install_finished_replica", die)
     with pytest.raises(Killed):
         site.datasets.add("reads", site.tree(), 1)
     monkeypatch.undo()
@@ -311,7 +314,10 @@ def failing(site: Site, *names: str) -> None:
     paths = tuple(site.areas[name].path for name in names)
 
     def die(
-        source: ReplicaFolder, target: ReplicaFolder, files: list[str], pace: RsyncPace
+        source: LocalOrSshFolder,
+        target: LocalOrSshFolder,
+        files: list[str],
+        pace: RsyncLimitAndProgress,
     ) -> None:
         real.dies_after = 1 if target.folder.startswith(paths) else -1
         real(source, target, files, pace)
@@ -425,7 +431,7 @@ def test_it_is_drained_with_its_area(site: Site) -> None:
 
     (done,) = site.datasets.drain("beta-disk")
 
-    assert isinstance(done, DatasetOutcome)
+    assert isinstance(done, DatasetCommandOutcome)
     assert ([".reads.part"], [], True) == (was, entries(site, "beta-disk"), done.is_done)
 
 
@@ -482,8 +488,8 @@ def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site:
     with site.datasets._records.alone("busy"):
         told = list(site.datasets.drain("beta-disk"))
 
-    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetOutcome)}
-    (done,) = (one for one in told if isinstance(one, DatasetOutcome))
+    refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}
+    (done,) = (one for one in told if isinstance(one, DatasetCommandOutcome))
     assert ("reads", True) == (done.dataset.name, done.is_done)
     assert ["a-wrong", "busy"] == sorted(refused)
     assert "wait for it" in refused["busy"]

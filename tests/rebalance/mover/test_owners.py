@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.privileged.owner_acts import replica_acts
 from gridbridge.rebalance.replicas import owner_processes, reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
-from gridbridge.rebalance.store.dataset_records import encode_dataset
+from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ def row(name: str, **more: object) -> dict[str, Any]:
         wished=1,
         replicas=(replica,),
     )
-    return {"name": name, "dataset": encode_dataset(one) | more, "busy": False}
+    return {"name": name, "dataset": encode_dataset_record(one) | more, "busy": False}
 
 
 def let(name: str, uid: int = 1) -> DatasetDelegation:
@@ -55,7 +55,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
 
         monkeypatch.setattr(
             root_helpers,
-            "call_as_user",
+            "run_gridbridge_as_user",
             lambda *words, **more: (look if words[0] == "look" else call)(*words),
         )
 
@@ -130,7 +130,7 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
 ) -> None:
     """One that broke off or was ended has the exit status of one that found something spoilt."""
     done = CompletedProgram((), status, answer.encode(), said.encode())
-    monkeypatch.setattr(root_helpers, "call_as_user", lambda *_, **__: done)
+    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", lambda *_, **__: done)
 
     assert owner_processes.verify_dataset_as_owner(let("reads")) == why
 
@@ -149,7 +149,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
             asked[0] -= 1
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
     found = owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
@@ -166,7 +166,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
         rows = [row(one.rpartition(".")[2]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
     found = owner_processes.query_delegated_datasets(every)
 
@@ -178,6 +178,6 @@ def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
     assert 86400 == replica_acts.LONG_S < owner_processes.LONG_S
     begun, act = timedelta(seconds=reconciler.BEGINS_S), timedelta(seconds=owner_processes.LONG_S)
-    assert begun + act < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRound.READING]
+    assert begun + act < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRoundKind.READING]
     assert begun + act < reconciler.LONGEST
-    assert begun < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRound.DATASETS]
+    assert begun < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRoundKind.DATASETS]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import StorageUnusable
+from gridbridge.errors import StorageAreaUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.replicas import owner_wiring
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 
@@ -49,8 +49,8 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
     copier = ReplicaCopier(
         clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
     )
-    with pytest.raises(StorageUnusable):
-        copier.copy(one, {"a": "0"}, ReplicaFolder(login=None, folder="/x"), area, relay="/none")
+    with pytest.raises(StorageAreaUnusable):
+        copier.copy(one, {"a": "0"}, LocalOrSshFolder(login=None, folder="/x"), area, relay="/none")
     limits = [word for word in noted.read_text().split() if "bwlimit" in word]
 
     assert limits == ([f"--bwlimit={kib}"] if kib else [])

@@ -14,14 +14,14 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignState,
-    TaskOutcome,
-    WaitingTasks,
+    TaskAttemptOutcome,
+    WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -29,21 +29,26 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventKind,
 )
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.published_tasks import TaskMove
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage, StarterPhase
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+)
 from gridbridge.model.message import TransferOutcome as HowItEnds
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     TaskMoveStage,
-    TaskMoveState,
     Transfer,
+    WaitingTaskMove,
 )
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program import cycle
@@ -51,7 +56,7 @@ from gridbridge.program.journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.sent_task_reader import TransferredTaskReader
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -60,7 +65,7 @@ from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])
+WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
 TASKS = 6
 
 
@@ -82,7 +87,7 @@ class Site:
         self.starts_when_asked = 0  # at this look place 1 runs
         database = StateFile.open(self.policy.site.state)
         campaigns = CampaignRows(database)
-        wishes = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+        wishes = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
             uid=1000,
@@ -96,7 +101,7 @@ class Site:
         campaigns.add(one, "token")
         array = campaigns.intend(1, "beta", TASKS, NOON)
         assert array
-        campaigns.array_is(array, ArrayState.RELEASED, 7)
+        campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         database.close()
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset())
@@ -109,7 +114,7 @@ class Site:
         begun |= {1} if self.asked == self.starts_when_asked else set()
         places = sorted({*range(1, TASKS + 1)} - self.gone)
         rows = tuple(_row(place, place in begun) for place in places)
-        queue = QueueStatus(
+        queue = QueueInstanceStatus(
             name="all.q@n1", slots_used=4 if is_beta else 0, slots_reserved=0, slots_total=4
         )
         seen = ClusterSnapshot(
@@ -123,14 +128,14 @@ class Site:
         return seen, 0.0
 
     def rebalance(
-        self, asked: RebalanceQuestion | None = None, *, is_dry: bool = False
+        self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
     ) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = TaskRebalancer(
             self.policy,
             clock,
-            asked or RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"),
+            asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"),
             is_dry=is_dry,
         )
         planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
@@ -149,7 +154,7 @@ class Site:
     def marked(self) -> list[int]:
         """Return the places that are to be moved."""
         database = self.database()
-        found = CancellationMarkRows(database).all().get((1, 1), {})
+        found = TaskDeletionMarkRows(database).all().get((1, 1), {})
         database.close()
         assert {mark.wiped_for for mark in found.values()} <= {
             CancellationReason.MOVED,
@@ -158,8 +163,8 @@ class Site:
         return sorted(found)
 
 
-def _row(place: int, is_running: bool) -> JobStatus:
-    return JobStatus(
+def _row(place: int, is_running: bool) -> JobListRow:
+    return JobListRow(
         job_id=7,
         tasks=(range(place, place + 1),),
         name="campaign.1",
@@ -197,18 +202,18 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     with pytest.raises(
         InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"
     ):
-        rebalance_journal.replay_rebalancing(kept.inputs)
+        rebalance_journal.replay_rebalance_decision(kept.inputs)
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
     """They give the same decision again."""
-    sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.JOB, name="gb.alpha.7"))
+    sent_site.rebalance(RebalanceTarget(what=RebalanceScope.JOB, name="gb.alpha.7"))
     database = sent_site.database()
     (kept,) = JournalledDecisionRows(database).last(9)
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
-    assert rebalance_journal.replay_rebalancing(kept.inputs) == kept.inputs["actions"]
+    assert rebalance_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
 
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
@@ -239,7 +244,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     def names() -> frozenset[str]:
         database = site.database()
         if site.asked == 2:
-            CancellationMarkRows(database).cancel(1, 0)
+            TaskDeletionMarkRows(database).cancel(1, 0)
         database.close()
         return frozenset()
 
@@ -247,7 +252,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 
     _, checked = site.rebalance()
     database = site.database()
-    found = CancellationMarkRows(database).all()[1, 1]
+    found = TaskDeletionMarkRows(database).all()[1, 1]
     database.close()
 
     assert len(checked.moves) == 4
@@ -263,7 +268,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
         campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),)
     )
     database = site.database()
-    marks = CancellationMarkRows(database)
+    marks = TaskDeletionMarkRows(database)
     marks.cancel(1, 0)
     marks.put(wipe)
     put = marks.all()[1, 1]
@@ -310,13 +315,13 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
 @pytest.mark.parametrize(
     ("asked", "moved"),
     [
-        (RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), 1),
-        (RebalanceQuestion(what=RebalanceRequest.JOB, name="gb.alpha.7"), 1),
+        (RebalanceTarget(what=RebalanceScope.HOST, name="beta"), 1),
+        (RebalanceTarget(what=RebalanceScope.JOB, name="gb.alpha.7"), 1),
     ],
     ids=["host", "job"],
 )
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
-    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceQuestion, moved: int
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceTarget, moved: int
 ) -> None:
     """Unless somebody wants just that job to be moved."""
 
@@ -330,7 +335,7 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
     assert stays == (
-        ["the owner wants the job to stay"] if asked.what is RebalanceRequest.HOST else []
+        ["the owner wants the job to stay"] if asked.what is RebalanceScope.HOST else []
     )
 
 
@@ -349,7 +354,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
     """The next round moves nothing besides, and an own wish of a host finds it there."""
     site.rebalance()
-    planned, _ = site.rebalance(RebalanceQuestion())
+    planned, _ = site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
     assert site.marked() == [1, 2, 3, 4]
@@ -407,12 +412,12 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
     database = site.database()
     places = (range(1, 5),)
     wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-    CancellationMarkRows(database).put(wipe)
+    TaskDeletionMarkRows(database).put(wipe)
     database.close()
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
-    planned, _ = site.rebalance(RebalanceQuestion())
+    planned, _ = site.rebalance(RebalanceTarget())
 
     assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
 
@@ -429,7 +434,7 @@ def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
 def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
     site.silent = {silent}
 
-    site.rebalance(RebalanceQuestion())
+    site.rebalance(RebalanceTarget())
 
     assert site.marked() == []
 
@@ -451,7 +456,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     CampaignEventRows(database).put([event])
     database.close()
 
-    for asked in (RebalanceQuestion(), RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta")):
+    for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceScope.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -482,11 +487,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = TaskRebalancer(site.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(site.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=True)
     one.database.close()
     quiet, _ = site.rebalance()
-    one = TaskRebalancer(site.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(site.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=False)
     one.database.close()
     planned, _ = site.rebalance()
@@ -499,11 +504,11 @@ def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
 def test_a_host_that_got_tasks_rests(site: Site) -> None:
     site.rebalance()
     database = site.database()
-    marks = CancellationMarkRows(database)
+    marks = TaskDeletionMarkRows(database)
     campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 4]
-    campaigns.ended(replace(one, outcome=TaskOutcome.MOVED) for one in moved)
+    campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
     marks.tidy()
     database.close()
     site.running = set()
@@ -522,9 +527,9 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     campaigns, known = CampaignRows(database), CampaignTaskRows(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 2]
-    campaigns.ended(replace(one, outcome=TaskOutcome.MOVED) for one in moved)
+    campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
     campaigns.wait_again(
-        1, *(WaitingTasks(first=one.task, last=one.task, attempt=2) for one in moved)
+        1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved)
     )
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
@@ -533,8 +538,8 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
-        (TaskMove(attempt=1, cluster="beta", to="gamma"),),
-        (TaskMove(attempt=1, cluster="beta"),),
+        (RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),),
+        (RebalancedTaskAttempt(attempt=1, cluster="beta"),),
     ]
     assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
         one.number: one for one in tasks
@@ -575,7 +580,7 @@ class SentSite(Site):
         if cluster == "alpha":
             every = (("all.q@n1", 4), ("transfer-beta@m", 0), ("transfer-gamma@m", 0))
             queues = tuple(
-                QueueStatus(name=name, slots_used=used, slots_reserved=0, slots_total=4)
+                QueueInstanceStatus(name=name, slots_used=used, slots_reserved=0, slots_total=4)
                 for name, used in every
             )
             seen = replace(seen, queues=queues, free_slots=0)
@@ -594,9 +599,9 @@ class SentSite(Site):
         return {one.name: (one.source, one.target) for one in found}
 
 
-def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[JobStatus, ...]]:
+def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[JobListRow, ...]]:
     return {
-        job: (JobStatus(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
+        job: (JobListRow(job_id=job, name="x", owner="alice", state=job_state(state), slots=slots),)
         for job, state in letters.items()
         if state
     }
@@ -627,7 +632,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta")
+FAIL = RebalanceTarget(what=RebalanceScope.FAIL, name="beta")
 
 
 def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
@@ -646,7 +651,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest(what), name=name))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope(what), name=name))
 
     assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
 
@@ -658,7 +663,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
 ) -> None:
     """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
     database = sent_site.database()
-    moving = TaskMoveState(
+    moving = WaitingTaskMove(
         name="gb.alpha.7.0.1",
         uid=1000,
         source="beta",
@@ -667,7 +672,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
         stage=stage,
     )
     TaskMoveRows(database).put(moving)
-    TransferRows(database).put(sent(40).but(verdict=StarterMessage(outcome=HowItEnds.EXIT)))
+    TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
         after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
         TransferRows(database).put(after)
@@ -675,7 +680,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
 
@@ -686,7 +691,7 @@ def test_one_that_does_not_come_home_for_long_holds_up_no_other(
 ) -> None:
     """Its owner has stopped its starter, which has only to end."""
     database = sent_site.database()
-    moving = TaskMoveState(
+    moving = WaitingTaskMove(
         name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON
     )
     TaskMoveRows(database).put(moving)
@@ -729,9 +734,9 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
 @pytest.mark.parametrize(
     ("changes", "letters", "expected"),
     [
-        pytest.param({"verdict": StarterMessage(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
+        pytest.param({"verdict": TransferMessage(outcome=HowItEnds.EXIT)}, "qw", 1, id="ended"),
         pytest.param({"closed_at": NOON}, "", 1, id="recalled already"),
-        pytest.param({"desired": DesiredJobState.DEAD}, "qw", 1, id="deleted"),
+        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", 1, id="deleted"),
         pytest.param({"listed": ""}, "qw", 1, id="not proved"),
         pytest.param({}, "hqw", 1, id="held"),
         pytest.param({}, "qw", 2, id="it waits"),
@@ -763,7 +768,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -786,8 +791,8 @@ def test_a_drained_cluster_comes_first(
 ) -> None:
     monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
-    by_itself, _ = sent_site.rebalance(RebalanceQuestion())
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
+    by_itself, _ = sent_site.rebalance(RebalanceTarget())
 
     assert (
         planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
@@ -798,17 +803,17 @@ def test_a_drained_cluster_comes_first(
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_what_is_not_there_is_told(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
-        site.rebalance(RebalanceQuestion(what=RebalanceRequest(what), name="delta"))
+        site.rebalance(RebalanceTarget(what=RebalanceScope(what), name="delta"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     entry = rebalance_journal.rebalance_journal_entry(
-        planned, RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), NOON
+        planned, RebalanceTarget(what=RebalanceScope.HOST, name="beta"), NOON
     )
 
     assert entry
-    assert rebalance_journal.replay_rebalancing(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == planned.advice.sentence
 
 
@@ -822,7 +827,7 @@ class Unmovable:
         """Their moves were dropped so long ago."""
         for job in Unmovable.JOBS:
             one = sent(job)
-            dropped = TaskMoveState(
+            dropped = WaitingTaskMove(
                 name=one.name,
                 uid=one.uid,
                 source="beta",
@@ -839,7 +844,9 @@ class Unmovable:
             one = sent(job)
             for attempt in (1, 2):
                 name = f"{one.name.rpartition('.')[0]}.{attempt}"
-                ended = one.but(name=name, cause=FailureCause.RECALLED, closed_at=now, remote_id=0)
+                ended = one.but(
+                    name=name, cause=TransferFailureCause.RECALLED, closed_at=now, remote_id=0
+                )
                 TransferRows(database).put(ended)
             TransferRows(database).put(one.but(name=f"{one.name.rpartition('.')[0]}.3"))
 
@@ -886,7 +893,7 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta"))
+    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "the cluster is silent: it may start the task, which would run twice"

@@ -13,11 +13,11 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, StorageUnreachable
+from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area import AREA_MARK
 from gridbridge.rebalance.store import dataset_records as recorded
 from tests.rebalance.mover.areas import DIED, NAMES, Site
@@ -32,7 +32,7 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def whole(outcome: DatasetOutcome) -> set[str]:
+def whole(outcome: DatasetCommandOutcome) -> set[str]:
     return set(outcome.dataset.whole)
 
 
@@ -41,7 +41,7 @@ def entries(site: Site, storage: str) -> list[str]:
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
-def reasons(outcome: DatasetOutcome) -> dict[str, str]:
+def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
     return {one.what: one.reason for one in outcome.refused}
 
 
@@ -149,7 +149,7 @@ def test_the_original_is_read_once_at_most(
     asked: list[str] = []
     monkeypatch.setattr(
         owner_datasets.original_files,
-        "has_these_checksums",
+        "files_match_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )
     monkeypatch.setattr(storage_area, "resolve_account_folder", lambda area: area)
@@ -387,7 +387,7 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
         begun = [
-            threads.submit(storage_area.prepare_copy_folder, area, one, is_known=False)
+            threads.submit(storage_area.prepare_new_replica_folder, area, one, is_known=False)
             for one in several
         ]
         for one in begun:
@@ -449,7 +449,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
 
 
 def _unanswered(*_: object, **__: object) -> NoReturn:
-    raise StorageUnreachable("no answer in time")
+    raise StorageAreaUnreachable("no answer in time")
 
 
 def test_a_dropped_dataset_is_gone_and_its_original_is_not(site: Site) -> None:
@@ -516,7 +516,7 @@ def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> Non
     asked = site.datasets.replicate("reads", "beta-disk")
     (left,) = site.datasets.drain("gamma-disk")
 
-    assert isinstance(left, DatasetOutcome)
+    assert isinstance(left, DatasetCommandOutcome)
     for one in (done, asked, left):
         assert (False, {"gamma-disk"}) == (one.is_done, whole(one))
         assert owner_replicas.DRAINED == reasons(one)["beta-disk"]

@@ -17,8 +17,13 @@ from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
 from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.jdl import DatasetWish
-from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome, StorageState
+from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetStorageSnapshot,
+    OwnerRecordedReplicaAct,
+    Replica,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
 from gridbridge.rebalance.replicas import (
@@ -27,7 +32,7 @@ from gridbridge.rebalance.replicas import (
     owner_processes,
     owner_program,
 )
-from gridbridge.rebalance.store.dataset_records import encode_dataset
+from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -52,13 +57,13 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(dataset_delegation.delegate_dataset, "__defaults__", (str(path),))
+    monkeypatch.setattr(dataset_delegation.delegate_own_dataset, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert dataset_delegation.delegate_dataset(name, folder) == ""
+        assert dataset_delegation.delegate_own_dataset(name, folder) == ""
     listed = dataset_delegation.list_delegations(folder)
     dataset_delegation.revoke_delegation("reads", folder)
 
@@ -69,13 +74,13 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
     assert (
-        dataset_delegation.delegate_dataset("reads", f"{tmp_path}/none")
+        dataset_delegation.delegate_own_dataset("reads", f"{tmp_path}/none")
         == f"{tmp_path}/none is not here"
     )
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    dataset_delegation.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_own_dataset("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
     assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
@@ -86,7 +91,7 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        dataset_delegation.delegate_dataset(name, folder)
+        dataset_delegation.delegate_own_dataset(name, folder)
     return names
 
 
@@ -101,11 +106,11 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
     some = (
         MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
     )
-    seen = StorageState(
+    seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(
             owner_processes.query_delegated_datasets(dataset_delegation.list_delegations(folder))
@@ -114,7 +119,7 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         drained=frozenset("a"),
     )
     rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storage_balance.plan_storage_round(
+    advice = storage_balance.plan_storage_rebalance_round(
         storage_balance.storage_placement_snapshot(seen, rules), rules
     )
 
@@ -136,7 +141,7 @@ def _row(name: str) -> dict[str, object]:
         wished=1,
         replicas=(one,),
     )
-    return {"name": name, "dataset": encode_dataset(dataset), "busy": False}
+    return {"name": name, "dataset": encode_dataset_record(dataset), "busy": False}
 
 
 def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
@@ -144,19 +149,18 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
 ) -> None:
     """Another time for one that it looks after already is no other one."""
     monkeypatch.setattr(dataset_delegation, "MOST", 2)
-    monkeypatch.setattr(dataset_delegation.require_room_for_delegations, "__defaults__", (folder,))
+    monkeypatch.setattr(dataset_delegation.refuse_too_many_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
     told = [
-        dataset_delegation.delegate_dataset(name, folder) for name in ("one", "two", "one", "three")
+        dataset_delegation.delegate_own_dataset(name, folder)
+        for name in ("one", "two", "one", "three")
     ]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
-        dataset_delegation.add_campaign_datasets(
-            {"three": DatasetWish(path=f"{site.folder}/reads")}
-        )
+        dataset_delegation.add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
 
     assert told[:3] == ["", "", ""]
     assert "and after no more than 2" in told[3]
@@ -178,7 +182,7 @@ def test_of_each_person_the_first_many_are_listed(
     "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
 )
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    dataset_delegation.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_own_dataset("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
@@ -190,7 +194,7 @@ def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
-    dataset_delegation.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_own_dataset("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
@@ -218,7 +222,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     """One look then must not end it for good."""
     monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    dataset_delegation.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_own_dataset("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -241,7 +245,7 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert dataset_delegation.delegate_dataset(name, folder) == ""
+        assert dataset_delegation.delegate_own_dataset(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
         dataset_delegation.revoke_delegation("reads", folder)
@@ -252,7 +256,7 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
-    wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
+    wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
     dataset_delegation.add_campaign_datasets(wishes)
     dataset_delegation.add_campaign_datasets(wishes)
 
@@ -269,8 +273,8 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     site.datasets.add("reads", path, 2, is_later=True)
     other = path if replicas == 1 else f"{path}/deep"
     wishes = {
-        "new": DatasetWish(path=path),
-        "reads": DatasetWish(path=other, replicas=replicas),
+        "new": JdlDataset(path=path),
+        "reads": JdlDataset(path=other, replicas=replicas),
     }
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
@@ -281,7 +285,7 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        dataset_delegation.add_campaign_datasets({"reads": DatasetWish(path=f"{site.folder}/none")})
+        dataset_delegation.add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
     assert dataset_delegation.list_delegations(folder) == []
 
 
@@ -292,9 +296,9 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     one.add("reads", site.tree(), 1)
     now = Clock().now()
     for done in (
-        ReplicaOutcome(at=now, target="beta-disk", source="alpha-disk"),
-        ReplicaOutcome(at=now, target="gamma-disk", why="it is read-only"),
-        ReplicaOutcome(at=now, source="gamma-disk"),
+        OwnerRecordedReplicaAct(at=now, target="beta-disk", source="alpha-disk"),
+        OwnerRecordedReplicaAct(at=now, target="gamma-disk", why="it is read-only"),
+        OwnerRecordedReplicaAct(at=now, source="gamma-disk"),
     ):
         one._records.note_done("reads", done)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
-from gridbridge.model.rebalance.datasets import CarriedReplica, ReplicaOutcome
+from gridbridge.model.rebalance.datasets import OwnerRecordedReplicaAct, ReplicaActRecord
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_program, reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
-from gridbridge.rebalance.store.rebalance_tables import READ, CarriedReplicaRows, RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state.database import StateFile
@@ -40,10 +40,10 @@ def whole(desk: Desk, name: str = "reads") -> set[str]:
     return set(desk.served.verify(name).dataset.whole)
 
 
-def carried(desk: Desk) -> tuple[CarriedReplica, ...]:
+def carried(desk: Desk) -> tuple[ReplicaActRecord, ...]:
     """Return what the state file has."""
     database = StateFile.open(desk.policy.site.state)
-    found = CarriedReplicaRows(database).all()
+    found = ReplicaActRows(database).all()
     database.close()
     return found
 
@@ -79,11 +79,11 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
 ) -> None:
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
-    old = CarriedReplica(
+    old = ReplicaActRecord(
         token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at
     )
     database = StateFile.open(desk.policy.site.state)
-    CarriedReplicaRows(database).begin([replace(old, ended_at=at)])
+    ReplicaActRows(database).begin([replace(old, ended_at=at)])
     database.close()
 
     desk.round()
@@ -470,7 +470,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
     def quiesce(words: tuple[str, ...]) -> None:
         if words[0] == "copy":
-            one = TaskRebalancer(desk.policy, Clock(), RebalanceQuestion())
+            one = TaskRebalancer(desk.policy, Clock(), RebalanceTarget())
             one.quiesce(is_quiesced=True)
             one.database.close()
 
@@ -618,7 +618,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = TaskRebalancer(desk.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(desk.policy, Clock(), RebalanceTarget())
     one.quiesce(is_quiesced=True)
     one.database.close()
     planned, _ = desk.round()
@@ -634,7 +634,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 ) -> None:
     left = min(added(desk))
     desk.drained = {left}
-    planned, _ = desk.round(RebalanceQuestion(what=RebalanceRequest(asked[0]), name=asked[1]))
+    planned, _ = desk.round(RebalanceTarget(what=RebalanceScope(asked[0]), name=asked[1]))
 
     expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
     assert planned.advice.sentence == expected
@@ -643,7 +643,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(RebalanceQuestion(what=RebalanceRequest.HOST, name="nowhere"))
+        desk.round(RebalanceTarget(what=RebalanceScope.HOST, name="nowhere"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
@@ -653,7 +653,7 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     entry = rebalance_journal.rebalance_journal_entry(planned, keeper._asked, Clock().now())
 
     assert entry
-    assert rebalance_journal.replay_rebalancing(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.replay_rebalance_decision(entry.inputs) == entry.inputs["actions"]
 
 
 def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:
@@ -690,7 +690,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
 def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -> None:
     (here,) = added(desk, 1)
     there = next(name for name in NAMES if name != here)
-    done = ReplicaOutcome(at=Clock().now() + timedelta(days=365), target=there)
+    done = OwnerRecordedReplicaAct(at=Clock().now() + timedelta(days=365), target=there)
     for _ in range(50):
         desk.served._records.note_done("reads", done)
 

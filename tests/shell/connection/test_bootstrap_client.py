@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
 from gridbridge.shell.connection.bootstrap_client import (
-    BootstrapMachine,
+    NewMachineLogin,
     log_in_to_new_machine,
     run_on_new_machine,
 )
@@ -26,7 +26,7 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
     ids=["none", "a kind alone", "cut off", "no base64", "an unknown kind"],
 )
 def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
-    machine = BootstrapMachine(
+    machine = NewMachineLogin(
         address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere"
     )
 
@@ -62,7 +62,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
 ) -> None:
     """Whom it does not let in is not refused for its host key."""
     key = f"{told.get_name()} {told.get_base64()}"
-    machine = BootstrapMachine(
+    machine = NewMachineLogin(
         address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port
     )
 

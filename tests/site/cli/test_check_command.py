@@ -17,20 +17,20 @@ from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.tools import campaign_client, new_campaigns
-from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
+from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
     ShownCampaigns,
-    ShownGrid,
-    ShownGridCluster,
 )
-from gridbridge.model.campaigns.send_reasons import ShownSendReasons
-from gridbridge.model.published import ShownDrain
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.published import PublishedClusterDrain
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 from gridbridge.state import drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -81,16 +81,16 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
     published_campaign_files.publish_campaign_value(
-        ShownSendReasons(at=NOON, free_slots={"beta": 3}), published
+        ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}), published
     )
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published
     )
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(admission_rules.apply_admission_rules, "__defaults__", rules)
+    monkeypatch.setattr(admission_rules.apply_site_admission_rules, "__defaults__", rules)
     monkeypatch.setattr(
-        admission_rules.require_admitted, "__defaults__", (*rules, config, published)
+        admission_rules.require_admission_by_rules, "__defaults__", (*rules, config, published)
     )
     monkeypatch.setattr(preview_campaign, "__defaults__", (published, config))
     monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))
@@ -168,11 +168,11 @@ def test_a_check_tells_what_a_cluster_does_not_have(
         "clusters": {"beta": wish},
     }
     before = sub("--check", "-j", json.dumps(jdl))
-    known = ClusterVocabulary(
+    known = NamesOfferedByCluster(
         queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
 
     status, lines = sub("--check", "-j", json.dumps(jdl))
 
@@ -187,8 +187,8 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
     jdl = {"name": "a", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {"queue": "long"}}}
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
-        known = ClusterVocabulary(queue=frozenset(names.split()))
-        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
+        known = NamesOfferedByCluster(queue=frozenset(names.split()))
+        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
         assert ("beta has no queue long: none goes there" in lines) is is_told
@@ -199,7 +199,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
     site: Path, type_: str, free: int
 ) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
-    cycle = ShownSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
+    cycle = ShownTaskSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     published_campaign_files.publish_campaign_value(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
@@ -210,9 +210,9 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     """However long it waits."""
-    small = ShownGridCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
+    small = ShownCampaignCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
     published_campaign_files.publish_campaign_value(
-        ShownGrid(at=NOON, clusters=(small,)), str(site / "published")
+        ShownCampaignClusters(at=NOON, clusters=(small,)), str(site / "published")
     )
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
@@ -235,8 +235,10 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     published = str(site / "published")
     if is_drained:
         drains.make_drains_folder(published)
-        drains.drain_cluster("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
-    cycle = ShownSendReasons(
+        drains.drain_cluster(
+            "beta", PublishedClusterDrain(by="root", at=NOON, reason="Monday"), published
+        )
+    cycle = ShownTaskSendReasons(
         at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",)
     )
     published_campaign_files.publish_campaign_value(cycle, published)
@@ -271,9 +273,11 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        new_campaigns.campaign_for_numbers("1", ("run",), CampaignOptions(clusters=named), config)
-    said = new_campaigns.campaign_for_numbers(
-        "1", ("run",), CampaignOptions(clusters="beta, alpha"), config
+        new_campaigns.campaign_from_number_list(
+            "1", ("run",), GridsubCampaignOptions(clusters=named), config
+        )
+    said = new_campaigns.campaign_from_number_list(
+        "1", ("run",), GridsubCampaignOptions(clusters="beta, alpha"), config
     )
     assert [*said.jdl.clusters] == ["beta", "alpha"]
 
@@ -282,10 +286,12 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
     path = site / "gridbridge.toml"
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
-    wishes = CampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
+    wishes = GridsubCampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = new_campaigns.campaign_for_numbers("1", ("run",), wishes, str(path))
-    unknown = new_campaigns.campaign_for_numbers("1", ("run",), wishes, str(site / "none.toml"))
+    known = new_campaigns.campaign_from_number_list("1", ("run",), wishes, str(path))
+    unknown = new_campaigns.campaign_from_number_list(
+        "1", ("run",), wishes, str(site / "none.toml")
+    )
 
     found = [
         {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)
@@ -447,11 +453,11 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     site: Path, check: list[str], wanted: str, told: str
 ) -> None:
     """By what beta told the poller; qsub there would refuse the tasks."""
-    known = ClusterVocabulary(
+    known = NamesOfferedByCluster(
         resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
@@ -488,6 +494,6 @@ def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
         any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
     )
     (site / "published/vocabularies").mkdir()
-    known = ClusterVocabulary(rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
+    known = NamesOfferedByCluster(rule=frozenset({"smp=$pe_slots"}))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
     assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

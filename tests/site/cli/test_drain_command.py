@@ -10,9 +10,12 @@ from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.transfer.queue_health import report_transfer_queue
+from gridbridge.decisions.transfer.queue_health import report_transfer_queue_status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.published_campaigns import ShownGrid, ShownGridCluster
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownCampaignCluster,
+    ShownCampaignClusters,
+)
 from gridbridge.site.draining import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files
@@ -33,9 +36,9 @@ def run(folder: str, *words: str) -> Result:
 def test_a_drained_cluster_closes_its_queue_and_tells_who_drained_it_and_why(folder: str) -> None:
     assert run(folder, "drain", "beta", "--reason", "disk 100 % full").exit_code == 0
 
-    seen = files.read_published_state(folder)
+    seen = files.read_all_published_files(folder)
     assert seen.service
-    judged = report_transfer_queue(seen.service.routes[0], seen, datetime.now(UTC))
+    judged = report_transfer_queue_status(seen.service.routes[0], seen, datetime.now(UTC))
     me = pwd.getpwuid(os.getuid()).pw_name
     assert (judged.is_open, drains.list_drained_clusters(folder)) == (False, {"beta"})
     assert seen.drained["beta"].reason == "disk 100 % full"
@@ -86,9 +89,9 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
     """A site without transfer queues keeps its campaigns from a cluster so."""
     folder = publish(tmp_path, shown(service=None, clusters={}))
     drains.make_drains_folder(folder)
-    gamma = ShownGridCluster(name="gamma", kind="oar")
+    gamma = ShownCampaignCluster(name="gamma", kind="oar")
     published_campaign_files.publish_campaign_value(
-        ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder
+        ShownCampaignClusters(at=datetime.now(UTC), clusters=(gamma,)), folder
     )
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")
@@ -128,4 +131,4 @@ def test_a_drain_that_is_none_is_told_and_still_closes(folder: str) -> None:
 
     assert drains.list_drained_clusters(folder) == {"beta"}
     with pytest.raises(GridbridgeError, match="not what gridbridge drain writes"):
-        files.read_published_state(folder)
+        files.read_all_published_files(folder)

@@ -27,7 +27,7 @@ from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.site import published_metrics
 from gridbridge.site.capability_checks import LOCKS
-from gridbridge.site.published_metrics import measure_all_capabilities
+from gridbridge.site.published_metrics import collect_published_metrics
 from tests.measured import site
 from tests.shown import NOW
 
@@ -62,8 +62,8 @@ def names(text: str) -> set[str]:
 
 def test_the_text_is_as_it_was(tmp_path: Path) -> None:
     """Of a site that uses everything; made anew by this test with GOLDEN=new in the environment."""
-    families, troubles = measure_all_capabilities(NOW, *site(tmp_path))
-    text = published_metrics.prometheus_text(families)
+    families, troubles = collect_published_metrics(NOW, *site(tmp_path))
+    text = published_metrics.format_prometheus_text(families)
     if os.environ.get("GOLDEN") == "new":
         GOLDEN.write_bytes(text)
 
@@ -385,7 +385,7 @@ def test_the_unit_of_systemd_shows_which_version_listens(
     unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
 
     with listening("0", *folders):
-        found = poller_lock.read_holder_version(f"{tmp_path}/lock")
+        found = poller_lock.poller_lock_holder_version(f"{tmp_path}/lock")
 
     assert found == version_with_commit()
     assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.places import BALANCE_ACCOUNT
@@ -132,7 +132,7 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     inputs = {
         "world": encode_model_value(world),
         "patience": encode_model_value(PATIENCE),
-        "plan": encode_model_value(BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)),
+        "plan": encode_model_value(BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)),
     }
     inputs |= {
         "rules": encode_model_value(BalanceSection()),

@@ -77,7 +77,7 @@ def test_why_is_a_paragraph_and_the_history(
     task = history(transfer(), "being submitted to beta", "submitted to beta as 34, held")
     folder = publish(tmp_path, shown(transfer()), task)
 
-    why_command.print_attempts(*reports.explain_local_job("12", NOW, folder), NOW)
+    why_command.print_task_attempts(*reports.explain_local_job("12", NOW, folder), NOW)
 
     assert capsys.readouterr().out == (
         "job 12 of alice is at beta as job 34\n"

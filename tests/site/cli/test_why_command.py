@@ -13,7 +13,7 @@ from gridbridge.campaigns.store import (
 )
 from gridbridge.campaigns.tools.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -22,16 +22,20 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
+from gridbridge.model.campaigns.published_tasks import (
+    PublishedTask,
+    RebalancedTaskAttempt,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.send_reasons import (
-    PrecedenceReason,
-    SendCause,
-    SendReason,
-    ShownSendReasons,
+    CampaignPrecedenceReason,
+    ShownTaskSendReasons,
+    TaskSendCause,
+    TaskSendReason,
 )
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import HomeJob
+from gridbridge.site.home_jobs import UntransferredHomeJob
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -51,9 +55,9 @@ SWEEP = ShownCampaign(
 )
 SENT = PublishedTask(number=0, attempt=1, is_waiting=False, cluster="beta", job_id=31, place=4)
 REASONS = (
-    SendReason(campaign=7, cluster="beta", cause=SendCause.FULL, free_slots=1, slots=2),
-    SendReason(campaign=7, cluster="gamma", cause=SendCause.NO_ANSWER),
-    SendReason(campaign=8, cluster="gamma", cause=SendCause.NO_ANSWER),
+    TaskSendReason(campaign=7, cluster="beta", cause=TaskSendCause.FULL, free_slots=1, slots=2),
+    TaskSendReason(campaign=7, cluster="gamma", cause=TaskSendCause.NO_ANSWER),
+    TaskSendReason(campaign=8, cluster="gamma", cause=TaskSendCause.NO_ANSWER),
 )
 WAITS = [
     "  beta: 1 slot was free, and a task needs 2; a job has to end there"
@@ -71,17 +75,20 @@ def why(published: Path, *options: str) -> Result:
 @pytest.fixture(name="published")
 def _published(tmp_path: Path) -> Path:
     show(tmp_path, SWEEP)
-    ended = replace(SENT, number=1, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
-    again = replace(SENT, number=2, outcome=TaskOutcome.PREEMPTED, is_waiting=True)
+    ended = replace(SENT, number=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
+    again = replace(SENT, number=2, outcome=TaskAttemptOutcome.PREEMPTED, is_waiting=True)
     way = TaskPreemption(attempt=1, cluster="beta", job=57, lacked=("lic", "mem"))
     third = replace(SENT, number=3, attempt=2, made_way=(way,))
-    moves = (TaskMove(attempt=1, cluster="beta", to="gamma"), TaskMove(attempt=2, cluster="gamma"))
-    fourth = replace(SENT, number=4, attempt=2, outcome=TaskOutcome.MOVED, moved=moves)
+    moves = (
+        RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),
+        RebalancedTaskAttempt(attempt=2, cluster="gamma"),
+    )
+    fourth = replace(SENT, number=4, attempt=2, outcome=TaskAttemptOutcome.MOVED, moved=moves)
     published_campaign_files.publish_campaign_tasks(
         7, 0, (SENT, ended, again, third, fourth), str(tmp_path)
     )
     published_campaign_files.publish_campaign_value(
-        ShownSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
+        ShownTaskSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
     )
     return tmp_path
 
@@ -95,7 +102,7 @@ def show(published: Path, one: ShownCampaign) -> None:
 
 def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
     published_campaign_files.publish_campaign_value(
-        ShownSendReasons(at=datetime.now(UTC), reasons=REASONS), str(published)
+        ShownTaskSendReasons(at=datetime.now(UTC), reasons=REASONS), str(published)
     )
 
     assert "may not run" not in why(published, "7").output
@@ -274,7 +281,7 @@ def test_what_is_not_there_ends_with_1(published: Path, number: str) -> None:
 
 def test_each_cause_has_a_sentence() -> None:
     """A new cause needs one."""
-    assert SENTENCES.keys() == set(SendCause)
+    assert SENTENCES.keys() == set(TaskSendCause)
 
 
 BLACKLIST = CampaignEvent(
@@ -301,46 +308,53 @@ SILENT = replace(
     ("reason", "told"),
     [
         (
-            {"cause": SendCause.NO_ANSWER, "cluster": "gamma"},
+            {"cause": TaskSendCause.NO_ANSWER, "cluster": "gamma"},
             "since 2026-01-01 12:00 UTC; nothing is",
         ),
         (
-            {"cause": SendCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
+            {"cause": TaskSendCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
             "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
         ),
         (
-            {"cause": SendCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
+            {"cause": TaskSendCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
             "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
         ),
         (
-            {"cause": SendCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
+            {"cause": TaskSendCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
             "its stress script says 0.9; nothing is sent there until that is below 0.8",
         ),
-        ({"cause": SendCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
         (
-            {"cause": SendCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
+            {"cause": TaskSendCause.STRESSED, "stress_limit": 0.8},
+            "does not tell how stressed it is",
+        ),
+        (
+            {"cause": TaskSendCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
-            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4, "order": PrecedenceReason.PRIORITY}
+            {
+                "cause": TaskSendCause.OTHERS_FIRST,
+                "free_slots": 4,
+                "order": CampaignPrecedenceReason.PRIORITY,
+            }
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
         (
             {
-                "cause": SendCause.OTHERS_FIRST,
+                "cause": TaskSendCause.OTHERS_FIRST,
                 "free_slots": 1,
-                "order": PrecedenceReason.AGE,
+                "order": CampaignPrecedenceReason.AGE,
                 "before": (10,),
             },
             "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
         ),
         (
-            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4},
+            {"cause": TaskSendCause.OTHERS_FIRST, "free_slots": 4},
             "4 slots were free, which go to others",
         ),
         (
-            {"cause": SendCause.TOO_LARGE, "slots": 9, "all_slots": 4},
+            {"cause": TaskSendCause.TOO_LARGE, "slots": 9, "all_slots": 4},
             "a task needs 9 slots, and all of the cluster has 4: none can start there",
         ),
     ],
@@ -367,7 +381,7 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     published_campaign_files.publish_campaign_value(
         ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
     )
-    cycle = ShownSendReasons(at=NOON, reasons=(SendReason(**known),))  # type: ignore[arg-type]
+    cycle = ShownTaskSendReasons(at=NOON, reasons=(TaskSendReason(**known),))  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
@@ -379,18 +393,18 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 
 
 def test_each_order_has_a_sentence() -> None:
-    assert ORDERS.keys() == set(PrecedenceReason)
+    assert ORDERS.keys() == set(CampaignPrecedenceReason)
 
 
 def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
     """Of the attempt that counts, and of those beside it."""
     copy = ShownSpeculativeAttempt(
-        attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=95
+        attempt=2, cluster="gamma", outcome=TaskAttemptOutcome.PENDING, beyond_s=95
     )
     lost = ShownSpeculativeAttempt(
-        attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None
+        attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None
     )
-    won = replace(SENT, number=1, attempt=2, outcome=TaskOutcome.SUCCESS, beyond_s=95)
+    won = replace(SENT, number=1, attempt=2, outcome=TaskAttemptOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     published_campaign_files.publish_campaign_tasks(7, 0, tasks, str(published))
 
@@ -413,13 +427,13 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
 def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     """And two as two."""
     one = replace(SWEEP, tasks=number, ended=0, failed=0, waiting=number)
-    known = {"cause": SendCause.SENT, "sent": number, "free_slots": number}
+    known = {"cause": TaskSendCause.SENT, "sent": number, "free_slots": number}
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(one,)), str(tmp_path)
     )
-    reason = SendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
+    reason = TaskSendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value(
-        ShownSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
+        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
     )
 
     lines = why(tmp_path, "7").output.splitlines()
@@ -435,9 +449,11 @@ def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     published_campaign_files.publish_campaign_value(
         ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
     )
-    reason = SendReason(campaign=7, cluster="gamma", cause=SendCause.SENT, sent=2, free_slots=2)
+    reason = TaskSendReason(
+        campaign=7, cluster="gamma", cause=TaskSendCause.SENT, sent=2, free_slots=2
+    )
     published_campaign_files.publish_campaign_value(
-        ShownSendReasons(at=NOON, reasons=(reason,)), str(published)
+        ShownTaskSendReasons(at=NOON, reasons=(reason,)), str(published)
     )
 
     lines = why(published, "7").output.splitlines()
@@ -456,7 +472,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
     published: Path, monkeypatch: pytest.MonkeyPatch, hours: int, first: str
 ) -> None:
     """Whoever types a number means the newer one more often."""
-    job = HomeJob(
+    job = UntransferredHomeJob(
         job="7",
         owner="bob",
         submitted_at=NOON + timedelta(hours=hours),

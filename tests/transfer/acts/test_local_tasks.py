@@ -13,9 +13,9 @@ from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.transfer.acts.local_tasks import LocalTasks
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 SEVERAL = (
@@ -31,10 +31,10 @@ NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
 KEPT = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
-def act(guard: str = GuardKind.NONE) -> TransferAction:
+def act(guard: str = HomeStartGuard.NONE) -> TransferAction:
     """Return an act on the task, which has this guard."""
     one = a_transfer(name=f"gb.alpha.{DEFERRED}.2.1", guard=guard)
-    return TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why="")
+    return TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=one, why="")
 
 
 class Clients:
@@ -51,7 +51,7 @@ class Clients:
         self.show(SEVERAL)
         cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": cluster}, queues={})
-        self.home = LocalTasks(policy)
+        self.home = LocalTaskActs(policy)
 
     def show(self, xml: bytes) -> None:
         """Let the job be this."""
@@ -83,10 +83,10 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
 @pytest.mark.parametrize(
     ("guard", "asked"),
     [
-        (GuardKind.NONE, []),
-        (GuardKind.HOLD, [f" -h U {DEFERRED}.2"]),
+        (HomeStartGuard.NONE, []),
+        (HomeStartGuard.HOLD, [f" -h U {DEFERRED}.2"]),
         (
-            GuardKind.START,
+            HomeStartGuard.START,
             [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"],
         ),
     ],
@@ -117,7 +117,7 @@ def test_a_job_gets_its_own_start_time_back(
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
-    clients.home.release(act(GuardKind.START))
+    clients.home.release(act(HomeStartGuard.START))
 
     expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
@@ -129,8 +129,8 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
 
-    clients.home.release(act(GuardKind.START))
-    clients.home.guard(act(GuardKind.START))
+    clients.home.release(act(HomeStartGuard.START))
+    clients.home.guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [
         f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
@@ -161,9 +161,9 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(
 @pytest.mark.parametrize(
     ("guard", "asked"),
     [
-        (GuardKind.NONE, []),
-        (GuardKind.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
-        (GuardKind.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
+        (HomeStartGuard.NONE, []),
+        (HomeStartGuard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
+        (HomeStartGuard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
     ],
 )
 def test_a_guard_is_put_back_with_a_note_for_the_starter(
@@ -180,7 +180,7 @@ def test_a_guard_is_put_back_with_a_note_for_the_starter(
 def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
-    clients.home.guard(act(GuardKind.START))
+    clients.home.guard(act(HomeStartGuard.START))
 
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 
@@ -239,7 +239,7 @@ def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
     clusters: dict[str, Cluster],
 ) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
-    tasks = LocalTasks(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
+    tasks = LocalTaskActs(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
     for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

@@ -14,11 +14,11 @@ from gridbridge.model.transfer.request_rules import (
     PROJECT,
     QUEUE,
     RESOURCE,
-    MappingRule,
     RequestMapping,
+    RequestMappingRule,
 )
-from gridbridge.model.vocabulary import ClusterVocabulary, encode_vocabulary
-from gridbridge.state.published_values import vocabulary_path
+from gridbridge.model.vocabulary import NamesOfferedByCluster, encode_offered_names
+from gridbridge.state.published_values import offered_names_path
 from gridbridge.transfer.acts.request_translation import (
     translate_job_request,
     translate_request_for_queue,
@@ -40,12 +40,12 @@ CONTEXT = (
 )
 RULES = RequestMapping(
     {
-        (RESOURCE, "h_rt"): MappingRule(to="walltime"),
-        (RESOURCE, "gpu"): MappingRule(reject="none"),
-        (PE, "mpi"): MappingRule(to="orte"),
-        (PROJECT, ANY): MappingRule(to="foreign"),
-        (QUEUE, "long.q"): MappingRule(to="batch.q"),
-        (QUEUE, ANY): MappingRule(reject="there is batch.q only"),
+        (RESOURCE, "h_rt"): RequestMappingRule(to="walltime"),
+        (RESOURCE, "gpu"): RequestMappingRule(reject="none"),
+        (PE, "mpi"): RequestMappingRule(to="orte"),
+        (PROJECT, ANY): RequestMappingRule(to="foreign"),
+        (QUEUE, "long.q"): RequestMappingRule(to="batch.q"),
+        (QUEUE, ANY): RequestMappingRule(reject="there is batch.q only"),
     }
 )
 
@@ -86,7 +86,7 @@ def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
 
 def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() -> None:
     """Its own words are compared with what the request has become, not with what it was."""
-    known = ClusterVocabulary(
+    known = NamesOfferedByCluster(
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
     with pytest.raises(UnmappableRequest, match=r"^beta has no queue batch\.q$"):
@@ -101,14 +101,14 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
     spread: str, groups: tuple[tuple[int, int], ...]
 ) -> None:
     everything = frozenset({ANY})
-    known = ClusterVocabulary(
+    known = NamesOfferedByCluster(
         resource=everything,
         pe=everything,
         project=everything,
         queue=everything,
         node=frozenset({"n1", "n2", "n3"}),
     )
-    rules = RequestMapping({**RULES.rules, (PE, "mpi"): MappingRule(spread=spread)})
+    rules = RequestMapping({**RULES.rules, (PE, "mpi"): RequestMappingRule(spread=spread)})
     there, _ = translate_job_request(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
 
     assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
@@ -122,8 +122,8 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     request = parse_job_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
     serial = JobSpec(transfer="gb", request=request)
     before, _ = translate_request_for_queue("transfer-beta", route, serial, str(tmp_path))
-    words = ClusterVocabulary(resource=frozenset({"h_rt"}))
-    Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode_vocabulary(words))
+    words = NamesOfferedByCluster(resource=frozenset({"h_rt"}))
+    Path(offered_names_path("beta", str(tmp_path))).write_bytes(encode_offered_names(words))
     after, left_out = translate_request_for_queue("transfer-beta", route, serial, str(tmp_path))
 
     assert before.request.soft == (("disk", "1"),)

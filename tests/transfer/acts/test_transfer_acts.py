@@ -2,13 +2,13 @@
 
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_plan import TransferAct
-from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.model.transfer.transfer_plan import TransferActKind
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 
-AT_ONCE = {TransferAct.CLOSE, TransferAct.PUBLISH}  # by services.transfer.round.actions
+AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions
 
 
 def test_every_act_that_is_not_done_at_once_has_its_method() -> None:
-    acts = TransferActs(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
+    acts = TransferActRunner(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
 
-    assert set(acts._far) == set(TransferAct) - AT_ONCE
+    assert set(acts._far) == set(TransferActKind) - AT_ONCE

@@ -9,16 +9,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.batch.gridengine.qacct import AccountingRecord
+from gridbridge.batch.gridengine.qacct import JobRunAccounting
 from gridbridge.cli import error_boundary
-from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.program.version import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
 from gridbridge.transfer.cli.qdel_remote_command import qdel_remote
 from gridbridge.transfer.cli.qstat_remote_command import qstat_remote
-from gridbridge.transfer.remote_tools.qacct_remote import TaskAccounting
+from gridbridge.transfer.remote_tools.qacct_remote import HomeAndRemoteAccounting
 from tests.shown import NOW, ago, cluster, history, load, publish, shown, transfer
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -179,7 +179,7 @@ def test_a_detail_falls_back_on_what_was_published(
     assert told.err.startswith("qstat_remote: job 99: no transfer of it in the last 24 h")
 
 
-LOCAL = AccountingRecord(
+LOCAL = JobRunAccounting(
     job_id=12,
     task=0,
     name="job",
@@ -197,10 +197,10 @@ LOCAL = AccountingRecord(
     system_s=0.02,
     max_rss_kb=9318,
 )
-REMOTE = RemoteRecord(
+REMOTE = RemoteJobRunAccounting(
     transfer="gb.alpha.12.0.1",
     cluster="beta",
-    source=UsageSource.ACCOUNTING,
+    source=RemoteUsageSource.ACCOUNTING,
     mark="00",
     job_id=34,
     owner="alice",
@@ -237,7 +237,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 
 
 def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    one = TaskAccounting(
+    one = HomeAndRemoteAccounting(
         job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)
     )
 
@@ -255,7 +255,9 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_task_usage(
-        [TaskAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
+        [HomeAndRemoteAccounting(job="12", cluster="alpha", transfers=(transfer(),))],
+        ("a note",),
+        NOW,
     )
 
     told = capsys.readouterr()
@@ -365,7 +367,9 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
     qacct_command.print_task_usage(
-        [TaskAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
+        [HomeAndRemoteAccounting(job="12", cluster="alpha", local=(LOCAL,))],
+        (),
+        NOW + timedelta(days=100),
     )
 
     assert "2026-03-01 11:58:55  2026-03-01 11:59:55" in capsys.readouterr().out

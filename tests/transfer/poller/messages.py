@@ -2,11 +2,11 @@
 
 import pwd
 
-from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase
+from gridbridge.model.message import StarterPhase, TransferMessage, TransferMessageKind
 
 NAME = "gb.alpha.7.0.1"
-RECORD = StarterMessage(
-    kind=MessageKind.RECORD,
+RECORD = TransferMessage(
+    kind=TransferMessageKind.RECORD,
     transfer=NAME,
     at="1767225600.000",
     remote="beta",

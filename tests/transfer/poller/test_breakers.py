@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.model.message import FailureCause, StarterPhase
-from gridbridge.model.published import ShownBreaker, ShownBreakers
+from gridbridge.model.message import StarterPhase, TransferFailureCause
+from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import BreakerSection
 from gridbridge.shell.clock import Clock
@@ -23,14 +23,14 @@ class Told:
     """The breakers of a service, whose transfers fail or go on."""
 
     def __init__(self) -> None:
-        self.shown: dict[str, ShownBreaker] = {}
+        self.shown: dict[str, PublishedClusterBreaker] = {}
         views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
         self.breakers = ClusterBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""
         before = self._waits(job, **values)
-        self.breakers.take_news(before, before.but(cause=FailureCause.UNREACHED), [before])
+        self.breakers.take_news(before, before.but(cause=TransferFailureCause.UNREACHED), [before])
 
     def is_taken(self, job: int, **values: object) -> None:
         """Hear that the cluster took a job."""
@@ -67,7 +67,7 @@ class Told:
             self.breakers.prove(a_snapshot("alpha", -1, row), [one])
         return one
 
-    def _show(self, all_: ShownBreakers) -> None:
+    def _show(self, all_: PublishedBreakersOfClusters) -> None:
         self.shown = {one.cluster: one for one in all_.breakers}
 
 
@@ -174,7 +174,7 @@ def test_a_job_that_is_not_in_the_queue_counts_for_nothing(
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
         told.breakers.prove(home, [one])
         told.breakers.take_news(
-            one, one.but(listed=OwnershipProof.YES, cause=FailureCause.UNREACHED), [one]
+            one, one.but(listed=OwnershipProof.YES, cause=TransferFailureCause.UNREACHED), [one]
         )
         told.breakers.prove(home, [one])
 

@@ -13,9 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.model.route import SshLogin
-from gridbridge.model.snapshot import JobStatus
+from gridbridge.model.snapshot import JobListRow
 from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
@@ -147,7 +152,7 @@ def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> N
 JOBS = range(7, 10)
 
 
-def a_record_of(job: int) -> StarterMessage:
+def a_record_of(job: int) -> TransferMessage:
     """Return the record of another job with a claim by file."""
     name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
     return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
@@ -157,7 +162,7 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     """Let home answer that each job's starter runs, and take what was checked meanwhile."""
     me = pwd.getpwuid(os.getuid()).pw_name
     rows = {
-        job: (JobStatus(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
+        job: (JobListRow(job_id=job, name="x", owner=me, state=job_state("hr")),) for job in JOBS
     }
     now = datetime.now(UTC)
     ordinary = queue("all.q@h", used=0, total=free_slots)
@@ -295,7 +300,9 @@ def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
-    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))
+    machine.send(
+        RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY)
+    )
     machine.answer("qw")
     kept = list((machine.spool / FOLDER).iterdir())
     machine.settle()
@@ -390,7 +397,9 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
+    machine.send(
+        RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+    )
     machine.answer("")
     for gone in machine.service.acting.claims._removing.values():
         gone.exception(10)
@@ -400,8 +409,8 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
-    end = StarterMessage(
-        outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=FailureCause.UNGRANTED
+    end = TransferMessage(
+        outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED
     )
     outcomes = []
     for attempt in (1, 2, 3):
@@ -409,8 +418,8 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
         told = machine.service.acting.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
-        closed = StarterMessage(
-            kind=MessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome
+        closed = TransferMessage(
+            kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome
         )
         machine.send(closed.but(cause=told.cause))
 
@@ -422,7 +431,7 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
     del link
     machine.send(BY_GRANT)
     machine.answer("r")
-    end = StarterMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
+    end = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
     with machine.service.known.ledger.transaction():
         told = machine.service.acting.claims.limited(known(machine), end)
 

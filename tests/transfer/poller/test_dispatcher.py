@@ -4,12 +4,12 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
-from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
-DELETION = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=a_transfer(), why="")
+DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer(), why="")
 
 
 class Failing:
@@ -20,7 +20,7 @@ class Failing:
         self.fails = True
         self.error = GridbridgeError("no answer")
         far = SimpleNamespace(far=None)
-        self.dispatcher = ActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.dispatcher = TransferActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
         """Be done at once."""

@@ -8,12 +8,12 @@ import pytest
 
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.owner_threads import AT_ONCE
-from gridbridge.transfer.poller.home_guards import RESTORE_AFTER_S, GuardRestorer
+from gridbridge.transfer.poller.home_guards import RESTORE_AFTER_S, MissingGuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
@@ -32,7 +32,7 @@ class Home:
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
         workers = SimpleNamespace(do=self._do)
-        self.guards = GuardRestorer(
+        self.guards = MissingGuardRestorer(
             policy, ledger, acts, workers, self.acts.append, lambda: self.now_s
         )  # type: ignore[arg-type]  # what it needs of them
 
@@ -58,7 +58,7 @@ class Home:
         return SimpleNamespace(done=lambda: True, result=lambda: act(subject))  # type: ignore[operator]
 
 
-HELD = [(TransferAct.GUARD_LOCAL.value, GuardKind.HOLD)]
+HELD = [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.HOLD)]
 
 
 def test_a_hold_that_two_answers_miss_is_put_back() -> None:
@@ -75,19 +75,20 @@ def test_a_hold_that_one_answer_misses_may_be_let_go_by_its_starter() -> None:
 
 
 def test_others_are_asked_for_once_a_minute() -> None:
-    home = Home(a_transfer(guard=GuardKind.START))
+    home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = {7: OTHER}
 
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
     home.now_s += RESTORE_AFTER_S
     assert home.answers("r") == []
-    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, GuardKind.START)]
+    assert home.answers("r") == [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.START)]
     assert home.asked == [(7,)]
 
 
 def test_few_are_asked_for_every_time() -> None:
     home = Home(
-        a_transfer(guard=GuardKind.START), a_transfer(name="gb.alpha.8.0.1", guard=GuardKind.NONE)
+        a_transfer(guard=HomeStartGuard.START),
+        a_transfer(name="gb.alpha.8.0.1", guard=HomeStartGuard.NONE),
     )
     for _ in range(4):
         home.now_s += RESTORE_AFTER_S
@@ -97,18 +98,20 @@ def test_few_are_asked_for_every_time() -> None:
 
 
 def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
-    home = Home(a_transfer(guard=GuardKind.NONE))
+    home = Home(a_transfer(guard=HomeStartGuard.NONE))
     home.kept = {7: replace(OTHER, queues="all.q")}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
 
-    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, GuardKind.START)]
-    assert home.open["gb.alpha.7.0.1"].guard == GuardKind.START
+    assert home.answers("r") == [(TransferActKind.GUARD_LOCAL.value, HomeStartGuard.START)]
+    assert home.open["gb.alpha.7.0.1"].guard == HomeStartGuard.START
 
 
 def test_many_jobs_are_asked_for_by_turns() -> None:
     jobs = range(1, 2 * AT_ONCE)
-    home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=GuardKind.NONE) for job in jobs))
+    home = Home(
+        *(a_transfer(name=f"gb.alpha.{job}.0.1", guard=HomeStartGuard.NONE) for job in jobs)
+    )
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
         home.answers("r", jobs)
@@ -118,7 +121,7 @@ def test_many_jobs_are_asked_for_by_turns() -> None:
 
 
 def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    home = Home(a_transfer(guard=GuardKind.START))
+    home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = GridbridgeError("no answer")
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
@@ -130,11 +133,11 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
 
 def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
     """One that came while home was asked: the starter lets its task go just now."""
-    home = Home(a_transfer(guard=GuardKind.START))
+    home = Home(a_transfer(guard=HomeStartGuard.START))
     home.kept = {7: OTHER}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
-    home.open["gb.alpha.7.0.1"] = a_transfer(guard=GuardKind.START, verdict=VERDICT)
+    home.open["gb.alpha.7.0.1"] = a_transfer(guard=HomeStartGuard.START, verdict=VERDICT)
 
     assert home.answers("r") == []
     assert home.asked == [(7,)]

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import (
     KEYS,
-    DesiredJobState,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
-    encode_message,
+    encode_transfer_message,
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -30,11 +30,11 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.state.spool_reader import SpooledMessage
-from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.state.spool_reader import MessageWithAuthorUid
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller import transfer_journal
 from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -48,20 +48,20 @@ class Inboxes:
     """An inbox that says what we like of who wrote a message."""
 
     def __init__(self) -> None:
-        self.messages: list[SpooledMessage] = []
-        self._known: dict[str, SpooledMessage] = {}
+        self.messages: list[MessageWithAuthorUid] = []
+        self._known: dict[str, MessageWithAuthorUid] = {}
 
-    def put(self, message: StarterMessage, uid: int = ALICE) -> None:
+    def put(self, message: TransferMessage, uid: int = ALICE) -> None:
         """Add a message of that uid."""
         name = files.random_file_name("m.")
-        self.messages.append(SpooledMessage(path=f"/spool/{name}", uid=uid, message=message))
+        self.messages.append(MessageWithAuthorUid(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 
     def again(self, paths: Iterable[str]) -> None:
         """Return these once more."""
         self.messages += [self._known[path] for path in paths]
 
-    def read(self) -> tuple[SpooledMessage, ...]:
+    def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return what was added since the last time."""
         messages, self.messages = tuple(self.messages), []
         return messages
@@ -105,7 +105,7 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     resources = PollerResources(
         database=database,
         inbox=Inboxes(),
-        acts=TransferActs(policy, str(folder), str(tmp_path / "spool")),
+        acts=TransferActRunner(policy, str(folder), str(tmp_path / "spool")),
         views=views,
         observers={},
         spool=str(tmp_path / "spool"),
@@ -116,14 +116,14 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     database.close()
 
 
-class NoViews(PublishedViews):
+class NoViews(TransferStatePublisher):
     """Views of no cluster: nothing is known of their load."""
 
     def load(self, *_: object) -> None:
         """Publish no load values."""
 
 
-def send(service: TransferService, *messages: StarterMessage, uid: int = ALICE) -> None:
+def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE) -> None:
     """Let a person send messages, and the service do a round after each."""
     for message in messages:
         service.resources.inbox.put(message, uid)
@@ -144,17 +144,20 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     [
         RECORD,
         RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""),
-        StarterMessage(kind=MessageKind.INTENT, desired=DesiredJobState.DEAD),
-        StarterMessage(
-            kind=MessageKind.ENDED, remote_id="40", outcome=TransferOutcome.EXIT, exit_status="1"
+        TransferMessage(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.DEAD),
+        TransferMessage(
+            kind=TransferMessageKind.ENDED,
+            remote_id="40",
+            outcome=TransferOutcome.EXIT,
+            exit_status="1",
         ),
-        StarterMessage(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT),
-        StarterMessage(kind=MessageKind.ASK, wake="b0"),
+        TransferMessage(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT),
+        TransferMessage(kind=TransferMessageKind.ASK, wake="b0"),
     ],
     ids=["record", "first record", "intent", "ended", "closed", "ask"],
 )
 def test_a_forged_message_leaves_anothers_transfer_alone(
-    service: TransferService, forged: StarterMessage
+    service: TransferService, forged: TransferMessage
 ) -> None:
     send(service, RECORD)
     before = TransferRows(service.resources.database).find(NAME, ALICE)
@@ -175,7 +178,7 @@ def test_an_answer_goes_nowhere_else(service: TransferService, wake: str) -> Non
     send(service, RECORD)
     send(
         service,
-        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake),
+        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="1", wake=wake),
         uid=BOB,
     )
 
@@ -189,17 +192,19 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     """Else a task that runs again would adopt a transfer of which nothing lives."""
     send(service, RECORD)
     service.resources.inbox.put(
-        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
+        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", at="3", wake="f1")
     )
     service.resources.inbox.put(
-        StarterMessage(
-            kind=MessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE
+        TransferMessage(
+            kind=TransferMessageKind.CLOSED, transfer=NAME, at="2", outcome=TransferOutcome.REQUEUE
         )
     )
     service.round()
 
-    reply = published_values.read_published_message(
-        published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    reply = published_values.read_verdict_or_reply(
+        published_values.answer_path_for_starter(
+            "f1", ALICE, service.resources.acts.verdicts._folder
+        )
     )
 
     assert reply is not None
@@ -212,7 +217,8 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
     old.mkdir(parents=True)
     service.load()
     send(
-        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+        service,
+        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"),
     )
 
     modes = [oct(Path(verdicts(service, uid)).stat().st_mode & 0o777) for uid in (ALICE, BOB)]
@@ -222,8 +228,11 @@ def test_nobody_lists_what_anothers_starter_sleeps_on(service: TransferService) 
 def test_nobody_has_endless_answers(service: TransferService) -> None:
     for number in range(LIMIT + 5):
         service.resources.inbox.put(
-            StarterMessage(
-                kind=MessageKind.ASK, transfer=f"gb.alpha.{number}.0.0", at="1", wake=f"f{number}"
+            TransferMessage(
+                kind=TransferMessageKind.ASK,
+                transfer=f"gb.alpha.{number}.0.0",
+                at="1",
+                wake=f"f{number}",
             )
         )
     service.round()
@@ -233,9 +242,12 @@ def test_nobody_has_endless_answers(service: TransferService) -> None:
 
 def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> None:
     send(
-        service, StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1")
+        service,
+        TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"),
     )
-    path = published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
+    path = published_values.answer_path_for_starter(
+        "f1", ALICE, service.resources.acts.verdicts._folder
+    )
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)
     assert os.path.exists(path)
 
@@ -270,7 +282,11 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     first = open_of_bob()
     assert len(first) == LIMIT // 2
     assert (NAME, ALICE) in service.known.ledger.open
-    send(service, StarterMessage(kind=MessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
+    send(
+        service,
+        TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"),
+        uid=BOB,
+    )
     service.round()
     assert len(open_of_bob()) == LIMIT // 2
     assert len(open_of_bob() - first) == 1
@@ -283,7 +299,8 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
     send(service, *others)
     send(service, RECORD.but(phase=StarterPhase.HELD), RECORD.but(at="1767225601.000"))
     send(
-        service, StarterMessage(kind=MessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at)
+        service,
+        TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at),
     )
     service.round()
 
@@ -293,8 +310,8 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(
 def test_messages_before_their_record_are_kept_for_a_while_but_few(
     service: TransferService,
 ) -> None:
-    ended = StarterMessage(
-        kind=MessageKind.ENDED,
+    ended = TransferMessage(
+        kind=TransferMessageKind.ENDED,
         transfer=NAME,
         at="1",
         remote_id="40",
@@ -318,7 +335,7 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(
 ) -> None:
     path = f"{service.resources.spool}/{spool.WAKE}/f0"
     squat(path)
-    send(service, RECORD, StarterMessage(kind=MessageKind.CLOSED, transfer=NAME, at="2"))
+    send(service, RECORD, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2"))
 
     assert service.known.ledger.open == {}
 
@@ -338,19 +355,19 @@ def test_no_content_stops_the_service(
     service: TransferService, contents: list[dict[str, str]]
 ) -> None:
     kinds = (
-        MessageKind.RECORD,
-        MessageKind.INTENT,
-        MessageKind.ENDED,
-        MessageKind.CLOSED,
-        MessageKind.ASK,
+        TransferMessageKind.RECORD,
+        TransferMessageKind.INTENT,
+        TransferMessageKind.ENDED,
+        TransferMessageKind.CLOSED,
+        TransferMessageKind.ASK,
     )
     for kind in kinds:
         for values in contents:
-            message = StarterMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
-            if len(encode_message(message)) <= 4096:
+            message = TransferMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
+            if len(encode_transfer_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.known.situations.gather(()), TransferSituation)
+    assert isinstance(service.known.situations.gather(()), TransferDecisionInputs)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:

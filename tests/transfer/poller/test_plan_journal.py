@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation, keep_relevant_rows
-from gridbridge.model.message import DesiredJobState
-from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct
+from gridbridge.decisions.transfer.transfer_situation import (
+    TransferDecisionInputs,
+    keep_rows_deciding_transfers,
+)
+from gridbridge.model.message import DesiredLocalJobState
+from gridbridge.model.snapshot import QueueInstanceStatus
+from gridbridge.model.transfer.transfer_plan import WORDS, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
@@ -35,8 +38,8 @@ from tests.decisions.transfer.test_transfer_policy import (
 from tests.states import queue_state
 
 LETTERS = st.sampled_from([None, "", "r", "qw", "hqw", "Rq", "hRq", "dr", "Eqw", "s"])
-DESIRED = st.sampled_from(["", DesiredJobState.RUNNING, DesiredJobState.DEAD])
-QUEUE = QueueStatus(
+DESIRED = st.sampled_from(["", DesiredLocalJobState.RUNNING, DesiredLocalJobState.DEAD])
+QUEUE = QueueInstanceStatus(
     name="all.q@n1",
     slots_used=0,
     slots_reserved=0,
@@ -60,7 +63,7 @@ def keep_news(
     database: StateFile,
     plan_journal: TransferPlanJournal,
     transfers: Sequence[Transfer],
-    situation: TransferSituation,
+    situation: TransferDecisionInputs,
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
     planned = plan_transfers(transfers, situation, POLICY)
@@ -87,7 +90,7 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
         requeued_jobs=frozenset({7, 8}),
     )
 
-    small = keep_relevant_rows([one], wide)
+    small = keep_rows_deciding_transfers([one], wide)
 
     assert plan_transfers([one], small, POLICY) == plan_transfers([one], wide, POLICY)
     assert "gamma" not in small.snapshots
@@ -153,11 +156,11 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
-    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferAct]
+    kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferActKind]
 
-    assert set(WORDS) == set(TransferAct)
+    assert set(WORDS) == set(TransferActKind)
     assert summarize_transfer_actions(kept) == [
-        f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferAct
+        f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferActKind
     ]
 
 

@@ -13,12 +13,12 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
-from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
+from gridbridge.model.message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownBreaker
+from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.load_values import closing_load_values
+from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.model.transfer.transfer_sections import BreakerSection, PollerSection, TransferQueue
 from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
@@ -92,8 +92,8 @@ class Running(Machine):
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
         self.service.round()
-        return published_values.parse_load_file(
-            published_values.load_path(f"{self.folder}/published")
+        return published_values.parse_load_values_file(
+            published_values.load_values_path(f"{self.folder}/published")
         )[2]
 
 
@@ -125,7 +125,7 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     assert before["gb_beta_up"] == "1"
     assert after == {
         **before,
-        **closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"]),
+        **queue_closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"]),
     }
     assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (
         running.beta,
@@ -133,7 +133,9 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     )
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
     assert (
-        published_values.read_route("transfer-gamma", f"{running.folder}/published").remote
+        published_values.read_published_route(
+            "transfer-gamma", f"{running.folder}/published"
+        ).remote
         == "gamma"
     )
 
@@ -155,7 +157,9 @@ def test_what_its_answers_do_not_depend_on_closes_no_queue(
 def test_a_cluster_that_is_elsewhere_now_is_asked_before_its_queue_opens(running: Running) -> None:
     running.follow(**of_beta(running.policy, root="/elsewhere"))
 
-    assert running.load() == closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
+    assert running.load() == queue_closing_load_values(
+        ["gb_beta_up", "gb_beta_pending", "gb_beta_free"]
+    )
     assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
 
 
@@ -220,7 +224,9 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    running.service.known.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
+    running.service.known.breakers._put(
+        PublishedClusterBreaker(cluster="beta", times=9, until=until)
+    )
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
@@ -230,7 +236,9 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 
 
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
-    early = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
+    early = RECORD.but(
+        kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0"
+    )
     running.send(early)
     before = dict(running.service.known.mail.premature)
     running.follow(poller=PollerSection(spool_files_per_uid=7))
@@ -253,7 +261,9 @@ def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
 
 def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
     """Nothing in it, however deep, keeps the old one."""
-    running.send(RECORD, StarterMessage(kind=MessageKind.ASK, transfer=RECORD.transfer, wake="f2"))
+    running.send(
+        RECORD, TransferMessage(kind=TransferMessageKind.ASK, transfer=RECORD.transfer, wake="f2")
+    )
     old = running.policy
     running.follow(
         **with_gamma(old),
@@ -282,9 +292,9 @@ def reachable(root: object) -> Iterator[object]:
 
 def test_the_service_shows_its_new_queues_and_since_when_it_runs(running: Running) -> None:
     folder = f"{running.folder}/published"
-    before = published_json.read_service(folder)
+    before = published_json.read_published_service(folder)
     running.follow(**with_gamma(running.policy))
-    after = published_json.read_service(folder)
+    after = published_json.read_published_service(folder)
 
     assert before
     assert after
@@ -296,11 +306,11 @@ def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
     running: Running,
 ) -> None:
     folder = f"{running.folder}/published"
-    before = published_json.read_published_state(folder).clusters.keys()
+    before = published_json.read_all_published_files(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert "beta" in before
-    assert "beta" not in published_json.read_published_state(folder).clusters
+    assert "beta" not in published_json.read_all_published_files(folder).clusters
 
 
 def test_a_service_that_can_t_be_put_together_gives_all_back(
@@ -317,7 +327,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
         return begun[0]
 
     clusters = {
-        name: replace(cluster, push=PushKind.QEVENT)
+        name: replace(cluster, push=JobEndPushKind.QEVENT)
         for name, cluster in running.policy.clusters.items()
     }
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")

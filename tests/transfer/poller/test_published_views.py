@@ -7,27 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.clusters import configured_cluster_address
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import StarterMessage
+from gridbridge.model.message import TransferMessage
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownDrain, ShownTransfers
+from gridbridge.model.published import PublishedClusterDrain, PublishedOpenTransfers
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
+from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.model.transfer.transfer_sections import (
-    ProjectRule,
-    QueueRule,
-    ResourceRule,
+    ProjectMappingRule,
+    QueueMappingRule,
+    ResourceMappingRule,
     TransferQueue,
 )
-from gridbridge.model.vocabulary import ClusterVocabulary
+from gridbridge.model.vocabulary import NamesOfferedByCluster
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_json, published_values
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
-from gridbridge.transfer.poller.published_transfers import PublishedViews, published_transfer
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
+from gridbridge.transfer.poller.published_transfers import (
+    TransferStatePublisher,
+    published_row_with_all_fields,
+)
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
@@ -68,21 +71,21 @@ def database(tmp_path: Path) -> StateFile:
 
 
 @pytest.fixture
-def job_history(folder: str, database: StateFile) -> JobHistoryPublisher:
-    return JobHistoryPublisher("alpha", database, PublishedViews(POLICY, Clock(), folder))
+def job_history(folder: str, database: StateFile) -> TaskHistoryPublisher:
+    return TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
     """Return the published histories of a job, one list an attempt."""
     return [
         [event.text for event in attempt.events]
-        for task in published_json.read_job_histories(folder, job)
+        for task in published_json.read_transfer_histories_of_job(folder, job)
         for attempt in task.attempts
     ]
 
 
 def test_a_history_has_every_attempt_with_its_events(
-    folder: str, database: StateFile, job_history: JobHistoryPublisher
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
@@ -100,7 +103,7 @@ def test_a_history_has_every_attempt_with_its_events(
 def test_an_open_history_goes_on_without_being_read_again(
     folder: str,
     database: StateFile,
-    job_history: JobHistoryPublisher,
+    job_history: TaskHistoryPublisher,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is what the state file has, in every attempt, though only the first look reads that."""
@@ -123,20 +126,20 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state=job_state("r")), "third")
-    kept = published_json.read_job_histories(folder, "12")
-    fresh = JobHistoryPublisher("alpha", database, PublishedViews(POLICY, Clock(), folder))
+    kept = published_json.read_transfer_histories_of_job(folder, "12")
+    fresh = TaskHistoryPublisher("alpha", database, TransferStatePublisher(POLICY, Clock(), folder))
     fresh.touch(again)
     fresh.publish()
 
     assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
-    assert published_json.read_job_histories(folder, "12") == kept
+    assert published_json.read_transfer_histories_of_job(folder, "12") == kept
     assert [one.transfer.remote_state for one in kept[0].attempts] == ["", "r"]
 
 
 def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
     folder: str,
     database: StateFile,
-    job_history: JobHistoryPublisher,
+    job_history: TaskHistoryPublisher,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
@@ -156,7 +159,7 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
 
 
 def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
-    folder: str, database: StateFile, job_history: JobHistoryPublisher
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     TransferRows(database).put(TRANSFER)
     job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
@@ -171,15 +174,15 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
 
 
 def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
-    folder: str, database: StateFile, job_history: JobHistoryPublisher
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
-    PublishedViews(POLICY, Clock(), folder).transfers([TRANSFER], {})
+    TransferStatePublisher(POLICY, Clock(), folder).transfers([TRANSFER], {})
     TransferRows(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
 
     job_history.load()
     job_history.publish()
 
-    (task,) = published_json.read_job_histories(folder, "12")
+    (task,) = published_json.read_transfer_histories_of_job(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
 
 
@@ -191,16 +194,16 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
         created_at=datetime.now(UTC), reason="call 555", remote_host="call 555", listed=listed
     )
 
-    PublishedViews(POLICY, Clock(), folder).transfers([told], {})
+    TransferStatePublisher(POLICY, Clock(), folder).transfers([told], {})
 
     (row,) = published_json.read_published_value(
-        f"{folder}/{published_json.TRANSFERS}", ShownTransfers
+        f"{folder}/{published_json.TRANSFERS}", PublishedOpenTransfers
     ).transfers
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
 def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
-    folder: str, database: StateFile, job_history: JobHistoryPublisher
+    folder: str, database: StateFile, job_history: TaskHistoryPublisher
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
     TransferRows(database).put(foreign)
@@ -211,12 +214,12 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
 
 
 def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
-    folder: str, job_history: JobHistoryPublisher
+    folder: str, job_history: TaskHistoryPublisher
 ) -> None:
-    views = PublishedViews(POLICY, Clock(), folder)
+    views = TransferStatePublisher(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
-        os.utime(published_values.history_path(job, folder), (0, 0))
+        os.utime(published_values.local_job_history_path(job, folder), (0, 0))
     views.task("15", ())
 
     job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
@@ -225,11 +228,11 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
 
 
 def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
-    views = PublishedViews(POLICY, Clock(), folder)
+    views = TransferStatePublisher(POLICY, Clock(), folder)
     views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
     seen = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.ShownCluster
+        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.PublishedClusterStatus
     )
 
     assert seen is not None
@@ -237,30 +240,34 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 
 
 def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
-    maps = {"beta": {("resource", "h_rt"): ResourceRule(to="walltime")}}
-    PublishedViews(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
-    rules = published_values.read_mapping("transfer-beta", folder)
-    mapped = published_values.read_route("transfer-beta", folder).remote_mapped
+    maps = {"beta": {("resource", "h_rt"): ResourceMappingRule(to="walltime")}}
+    TransferStatePublisher(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
+    rules = published_values.read_request_mapping("transfer-beta", folder)
+    mapped = published_values.read_published_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
-    PublishedViews(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
-    kept = published_values.read_mapping("transfer-beta", folder)
-    PublishedViews(elsewhere, Clock(), folder).routes(frozenset())
+    TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
+    kept = published_values.read_request_mapping("transfer-beta", folder)
+    TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
-    assert not os.path.exists(published_values.mapping_path("transfer-beta", folder))
+    assert not os.path.exists(published_values.request_mapping_path("transfer-beta", folder))
 
 
 def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
     folder: str,
 ) -> None:
-    nothing = {("project", "chem"): ProjectRule(), ("queue", "long.q"): QueueRule()}
-    PublishedViews(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(frozenset())
-    unmapped = published_values.read_route("transfer-beta", folder).remote_mapped
-    rules = nothing | {("project", "*"): ProjectRule(to="foreign")}
-    PublishedViews(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(frozenset())
+    nothing = {("project", "chem"): ProjectMappingRule(), ("queue", "long.q"): QueueMappingRule()}
+    TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(
+        frozenset()
+    )
+    unmapped = published_values.read_published_route("transfer-beta", folder).remote_mapped
+    rules = nothing | {("project", "*"): ProjectMappingRule(to="foreign")}
+    TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(
+        frozenset()
+    )
 
     assert unmapped == ""
-    assert published_values.read_mapping("transfer-beta", folder).splitlines() == [
+    assert published_values.read_request_mapping("transfer-beta", folder).splitlines() == [
         b"project/chem/to=chem",
         b"queue/long.q/drop=yes",
         b"project/*/to=foreign",
@@ -268,34 +275,41 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 
 
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
-    views, words = PublishedViews(POLICY, Clock(), folder), ClusterVocabulary(pe=frozenset({"smp"}))
-    before = published_values.read_vocabulary("beta", folder)
+    views, words = (
+        TransferStatePublisher(POLICY, Clock(), folder),
+        NamesOfferedByCluster(pe=frozenset({"smp"})),
+    )
+    before = published_values.read_offered_names("beta", folder)
     views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
     views.answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
 
-    assert (before, published_values.read_vocabulary("beta", folder)) == (
+    assert (before, published_values.read_offered_names("beta", folder)) == (
         None,
         b"string=*\npe=smp\nrule=*\n",
     )
 
 
 def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: str) -> None:
-    views = PublishedViews(POLICY, Clock(), folder)
+    views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
     observers = {
-        "beta": ClusterObserver("beta", reach_cluster(POLICY, "beta"), POLICY.poller, Clock())
+        "beta": ClusterObserver(
+            "beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock()
+        )
     }
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
-        _, _, values = published_values.parse_load_file(published_values.load_path(folder))
+        _, _, values = published_values.parse_load_values_file(
+            published_values.load_values_path(folder)
+        )
         return " ".join(f"{name}={value}" for name, value in values.items())
 
     open_values = reported()
-    drains.drain_cluster("beta", ShownDrain(by="root", at=NOW, reason="x"), folder)
+    drains.drain_cluster("beta", PublishedClusterDrain(by="root", at=NOW, reason="x"), folder)
     drained = reported()
     drains.undrain_cluster("beta", folder)
 
@@ -304,19 +318,23 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
 
 def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder: str) -> None:
-    views = PublishedViews(POLICY, Clock(), folder)
+    views = TransferStatePublisher(POLICY, Clock(), folder)
     views.routes(frozenset())
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
     observers = {
-        "beta": ClusterObserver("beta", reach_cluster(POLICY, "beta"), POLICY.poller, Clock())
+        "beta": ClusterObserver(
+            "beta", configured_cluster_address(POLICY, "beta"), POLICY.poller, Clock()
+        )
     }
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
-        _, _, values = published_values.parse_load_file(published_values.load_path(folder))
-        service = published_json.read_service(folder)
+        _, _, values = published_values.parse_load_values_file(
+            published_values.load_values_path(folder)
+        )
+        service = published_json.read_published_service(folder)
         assert service
         return values["gb_beta_up"], service.full
 
@@ -325,10 +343,10 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
 def test_what_a_terminal_would_obey_is_replaced() -> None:
     hostile = TRANSFER.but(
-        reason="\x1b[2Jgone\n\udcff", verdict=StarterMessage(outcome="error", reason="\x07bell")
+        reason="\x1b[2Jgone\n\udcff", verdict=TransferMessage(outcome="error", reason="\x07bell")
     )
 
-    seen = published_transfer(hostile)
+    seen = published_row_with_all_fields(hostile)
 
     assert seen.reason == "\N{REPLACEMENT CHARACTER}[2Jgone" + "\N{REPLACEMENT CHARACTER}" * 2
     assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
@@ -336,7 +354,7 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
 
 def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: str) -> None:
     """A service that begins anew shows what it sees, whatever lies there of one before it."""
-    back = QueueStatus(
+    back = QueueInstanceStatus(
         name="transfer-alpha@b", slots_used=0, slots_reserved=0, slots_total=2, sends_away=True
     )
     all_q = replace(back, name="all.q@b", sends_away=False, says_stay=True)
@@ -344,12 +362,12 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
         cluster="beta", taken_at=NOW, queues=(), jobs={}, pending=0, free_slots=0
     )
     told = []
-    views = PublishedViews(POLICY, Clock(), folder)
+    views = TransferStatePublisher(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
         told.append(published_values.read_local_only_queues("beta", folder))
-    PublishedViews(POLICY, Clock(), folder).answer(
+    TransferStatePublisher(POLICY, Clock(), folder).answer(
         ClusterQueryResult(cluster="beta", snapshot=seen), seen
     )
 

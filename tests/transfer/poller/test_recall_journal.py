@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program.journal import DecisionJournal
@@ -37,7 +37,7 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall_policy.list_wanted_recalls(
+    wanted = recall_policy.recalls_if_all_slots_were_free(
         [one for one, _ in transfers], situation, queues, troubles
     )
     due = tuple(recall_policy.plan_recalls(wanted, situation, queues, troubles, 3))
@@ -62,7 +62,9 @@ def waiting(job: int, slots: int) -> tuple[Transfer, int]:
     return one.but(wake=f"w{job}"), slots
 
 
-def a_waiting_situation(transfers: list[Transfer], slots: dict[Transfer, int]) -> TransferSituation:
+def a_waiting_situation(
+    transfers: list[Transfer], slots: dict[Transfer, int]
+) -> TransferDecisionInputs:
     rows = [a_row(one.remote_id, "qw", slots=slots[one]) for one in transfers]
     beta = a_snapshot("beta", 60, *rows)
     asleep = frozenset(one.wake for one in transfers)

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer.starter_message_rules import (
-    ReceivedMessage,
+    ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage
-from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferMessageKind
+from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
 from gridbridge.program.encoding import encode_model_value
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
@@ -26,11 +26,11 @@ def database(tmp_path: Path) -> StateFile:
     return StateFile.open(f"sqlite:///{tmp_path}/state.db")
 
 
-def received(**values: object) -> ReceivedMessage:
+def received(**values: object) -> ReceivedStarterMessage:
     """Return a message by a route of ours that nothing is known of."""
     known = {
-        "message": StarterMessage(
-            kind=MessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"
+        "message": TransferMessage(
+            kind=TransferMessageKind.ENDED, transfer="gb.alpha.7.0.1", exit_status="0"
         ),
         "known": None,
         "home": "alpha",
@@ -40,7 +40,7 @@ def received(**values: object) -> ReceivedMessage:
         "record": "m.1",
         "now": NOON,
     }
-    return ReceivedMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
+    return ReceivedStarterMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
 
 
 ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a record"
@@ -53,14 +53,14 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
         (received(home="beta"), "refuse gb.alpha.7.0.1: not of cluster beta"),
         (
             received(
-                known=a_transfer(), message=StarterMessage(kind="?", transfer="gb.alpha.7.0.1")
+                known=a_transfer(), message=TransferMessage(kind="?", transfer="gb.alpha.7.0.1")
             ),
             "refuse gb.alpha.7.0.1: unknown kind '?'",
         ),
         (
             received(
-                message=StarterMessage(
-                    kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff"
+                message=TransferMessage(
+                    kind=TransferMessageKind.RECORD, transfer="gb.alpha.7.0.1", queue="\udcff"
                 )
             ),
             "refuse gb.alpha.7.0.1: no transfer queue '\\udcff' leads to ''",
@@ -69,10 +69,10 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
     ids=["too early", "another home's", "of no kind", "no route"],
 )
 def test_a_refusal_is_made_again_from_its_message(
-    database: StateFile, one: ReceivedMessage, told: str
+    database: StateFile, one: ReceivedStarterMessage, told: str
 ) -> None:
     refusal = accept_or_reject_message(one)
-    assert isinstance(refusal, RejectedAction)
+    assert isinstance(refusal, RejectedStarterMessage)
     RefusedMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
 
     (kept,) = JournalledDecisionRows(database).last(9)
@@ -81,12 +81,14 @@ def test_a_refusal_is_made_again_from_its_message(
 
 
 def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
-    message = StarterMessage(
-        kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredJobState.DEAD
+    message = TransferMessage(
+        kind=TransferMessageKind.INTENT,
+        transfer="gb.alpha.7.0.1",
+        desired=DesiredLocalJobState.DEAD,
     )
     early = received(message=message)
     refusal = accept_or_reject_message(early)
-    assert isinstance(refusal, RejectedAction)
+    assert isinstance(refusal, RejectedStarterMessage)
     RefusedMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
 
     (kept,) = JournalledDecisionRows(database).last(9)
@@ -99,6 +101,6 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
     refusals = RefusedMessageJournal(DecisionJournal(database), Clock())
     for uid in [1001] * (2 * AN_HOUR) + [1002]:
-        refusals.keep(received(uid=uid), RejectedAction(what="x", reason="y"))
+        refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
     assert len(JournalledDecisionRows(database).last(99)) == AN_HOUR + 1

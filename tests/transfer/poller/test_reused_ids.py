@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, SiteSection
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
+from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,
@@ -39,7 +39,7 @@ class Asked:
             note=lambda _, text: self.notes.append(text),
         )
         workers = SimpleNamespace(do=self._do)
-        self.reused_ids = ReusedIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
+        self.reused_ids = ReusedRemoteJobIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""
@@ -57,7 +57,7 @@ class Asked:
         """Take an answer; one without a row is none."""
         snapshot = a_snapshot("beta", 9, *rows) if rows else None  # type: ignore[arg-type]
         snapshots = {"beta": snapshot} if snapshot else {}
-        situation = TransferSituation(
+        situation = TransferDecisionInputs(
             home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset()
         )
         came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)

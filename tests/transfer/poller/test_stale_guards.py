@@ -9,34 +9,34 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.guard import GuardKind
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.message import TransferMessage, TransferMessageKind, TransferOutcome
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import account_name_or_uid
-from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
 
-TASK = RECORD.but(guard=GuardKind.HOLD)
-AGAIN = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
-WELL = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
-GUARD, RELEASE = TransferAct.GUARD_LOCAL, TransferAct.RELEASE_LOCAL
+TASK = RECORD.but(guard=HomeStartGuard.HOLD)
+AGAIN = TASK.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
+WELL = TASK.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+GUARD, RELEASE = TransferActKind.GUARD_LOCAL, TransferActKind.RELEASE_LOCAL
 
 
 class Cell:
     """What home's qmaster is asked to do, and whether it can."""
 
     def __init__(self) -> None:
-        self.acts: list[TransferAct] = []
+        self.acts: list[TransferActKind] = []
         self.is_down = False
         self.free = threading.Event()
         self.free.set()
 
-    def far(self, action: TransferAction) -> StarterMessage | None:
+    def far(self, action: TransferAction) -> TransferMessage | None:
         """Do it."""
         self.free.wait(10)
         if self.is_down:
@@ -49,7 +49,7 @@ class Cell:
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
     """Return home's qmaster."""
     cell = Cell()
-    monkeypatch.setattr(TransferActs, "far", lambda _, action: cell.far(action))
+    monkeypatch.setattr(TransferActRunner, "far", lambda _, action: cell.far(action))
     return cell
 
 
@@ -64,7 +64,7 @@ def machine(tmp_path: Path, cell: Cell) -> Iterator[Machine]:
 
 def list_at_home(machine: Machine, letters: str) -> None:
     """Let home answer with these letters of the task; none: it does not list it."""
-    row = JobStatus(
+    row = JobListRow(
         job_id=7,
         name="x",
         owner=account_name_or_uid(os.getuid()),
@@ -178,12 +178,12 @@ def test_a_killed_service_knows_what_it_was_about_to_guard(machine: Machine, cel
     ids=["gone", "exit 0", "signal"],
 )
 def test_nothing_is_let_go_that_is_gone_or_keeps_its_guard(
-    machine: Machine, cell: Cell, end: StarterMessage, letters: str
+    machine: Machine, cell: Cell, end: TransferMessage, letters: str
 ) -> None:
     """A task whose end home has not heard waits, guarded, for a new starter."""
     take_guard_away(machine)
     machine.settle()
-    machine.send(end.but(kind=MessageKind.ENDED), end)
+    machine.send(end.but(kind=TransferMessageKind.ENDED), end)
     list_at_home(machine, letters)
     machine.settle()
 

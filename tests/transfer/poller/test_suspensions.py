@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.message import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.state import published_values
@@ -24,7 +29,7 @@ from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
 
-SUSPENDED = RECORD.but(kind=MessageKind.INTENT, desired=DesiredJobState.SUSPENDED)
+SUSPENDED = RECORD.but(kind=TransferMessageKind.INTENT, desired=DesiredLocalJobState.SUSPENDED)
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -> None:
     """Let a cluster list the job so, some time after it was asked."""
-    row = JobStatus(
+    row = JobListRow(
         job_id={"alpha": 7, "beta": 40}[cluster],
         name="x",
         owner=account_name_or_uid(os.getuid()),
@@ -62,11 +67,11 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
     machine.service.round()
 
 
-def shown(machine: Machine) -> StarterMessage | None:
+def shown(machine: Machine) -> TransferMessage | None:
     """Return what the starter can see."""
     folder = str(machine.folder / "published")
-    return published_values.read_published_message(
-        published_values.verdict_path(NAME, os.getuid(), folder)
+    return published_values.read_verdict_or_reply(
+        published_values.transfer_verdict_path(NAME, os.getuid(), folder)
     )
 
 
@@ -86,7 +91,7 @@ def test_two_answers_of_home_are_needed(machine: Machine) -> None:
     wish = shown(machine)
     assert once is None
     assert wish
-    assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredJobState.RUNNING)
+    assert (wish.outcome, wish.desired) == (TransferOutcome.AGREE, DesiredLocalJobState.RUNNING)
 
 
 def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machine) -> None:
@@ -99,7 +104,7 @@ def test_a_job_that_was_suspended_again_meanwhile_needs_two_more(machine: Machin
 
 def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Machine) -> None:
     disagree(machine)
-    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
+    machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
     answer(machine, "alpha", "hr")
 
     assert shown(machine) is None
@@ -107,7 +112,7 @@ def test_it_is_taken_back_once_the_starter_has_told_that_it_follows(machine: Mac
 
 def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
     disagree(machine)
-    end = RECORD.but(kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
+    end = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="3")
     machine.send(end)
     answer(machine, "alpha", "hr")
 
@@ -118,9 +123,11 @@ def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
 
 def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     disagree(machine)
-    recalled = StarterMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
+    recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
-    path = Path(published_values.verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
+    path = Path(
+        published_values.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published"))
+    )
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")
 
@@ -184,13 +191,13 @@ def test_what_it_is_told_next_comes_at_once(machine: Machine) -> None:
     disagree(machine)
     hours.now_s += AGAIN_S
     answer(machine, "alpha", "hr")
-    machine.send(SUSPENDED.but(desired=DesiredJobState.RUNNING))
+    machine.send(SUSPENDED.but(desired=DesiredLocalJobState.RUNNING))
     for _ in range(2):
         answer(machine, "alpha", "hs")
 
     wish = shown(machine)
     assert wish
-    assert wish.desired == DesiredJobState.SUSPENDED
+    assert wish.desired == DesiredLocalJobState.SUSPENDED
 
 
 def test_a_service_that_was_killed_decides_anew(machine: Machine) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import FailureCause
-from gridbridge.model.transfer.transfer_row import TaskMoveStage, TaskMoveState
+from gridbridge.model.message import TransferFailureCause
+from gridbridge.model.transfer.transfer_row import TaskMoveStage, WaitingTaskMove
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.store.transfer_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
@@ -26,7 +26,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage.ASKED) -> None:
     """Ask for a move, as gridbridge rebalance does in the state file."""
     now = machine.service.resources.clock.now()
-    asked = TaskMoveState(
+    asked = WaitingTaskMove(
         name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage
     )
     TaskMoveRows(machine.service.resources.database).put(asked)
@@ -58,7 +58,7 @@ def come_home(machine: Machine) -> None:
     ledger = machine.service.known.ledger
     (one,) = ledger.all()
     closed_at = machine.service.resources.clock.now() - timedelta(minutes=1)
-    closed = one.but(closed_at=closed_at, cause=FailureCause.RECALLED)
+    closed = one.but(closed_at=closed_at, cause=TransferFailureCause.RECALLED)
     ledger.keep(closed)
     ledger.forget(closed)
 

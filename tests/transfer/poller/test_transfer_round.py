@@ -15,22 +15,22 @@ import pytest
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import parse_transfer
+from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.message import (
-    DesiredJobState,
-    FailureCause,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownBreaker
+from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
@@ -42,10 +42,10 @@ from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.state.published_json import read_transfers
-from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.state.published_json import read_published_transfers
+from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -53,8 +53,10 @@ from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
-CLOSED = RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
-DEAD = StarterMessage(kind=MessageKind.INTENT, transfer=NAME, desired=DesiredJobState.DEAD)
+CLOSED = RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
+DEAD = TransferMessage(
+    kind=TransferMessageKind.INTENT, transfer=NAME, desired=DesiredLocalJobState.DEAD
+)
 
 
 class Told:
@@ -104,8 +106,8 @@ class Machine:
         resources = PollerResources(
             database=StateFile.open(f"sqlite:///{self.folder}/state.db"),
             inbox=SpoolInbox(str(self.spool), 100, clock),
-            acts=TransferActs(self.policy, shown, str(self.spool)),
-            views=PublishedViews(self.policy, clock, shown),
+            acts=TransferActRunner(self.policy, shown, str(self.spool)),
+            views=TransferStatePublisher(self.policy, clock, shown),
             observers={"alpha": Told(), "beta": self.beta},
             spool=str(self.spool),
             clock=clock,
@@ -128,7 +130,7 @@ class Machine:
         self.policy = replace(self.policy, clusters=known, queues=queues)
         self.restart()
 
-    def send(self, *messages: StarterMessage) -> None:
+    def send(self, *messages: TransferMessage) -> None:
         """Leave messages in the spool, and let the service take each."""
         for message in messages:
             spool.send_spool_message(message, str(self.spool))
@@ -137,7 +139,7 @@ class Machine:
     def answer(self, letters: str, name: str = "x") -> None:
         """Let beta answer with these letters of job 40; none: it does not list it."""
         state = job_state(letters or "r")
-        row = JobStatus(
+        row = JobListRow(
             job_id=40,
             name=name,
             owner=account_name_or_uid(os.getuid()),
@@ -157,7 +159,7 @@ class Machine:
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
         """Let home answer with these letters of job 7."""
         state = job_state(letters)
-        row = JobStatus(
+        row = JobListRow(
             job_id=7,
             name="x",
             owner=account_name_or_uid(os.getuid()),
@@ -177,10 +179,12 @@ class Machine:
         )
         self.service.round()
 
-    def replies(self, wake: str) -> list[StarterMessage]:
+    def replies(self, wake: str) -> list[TransferMessage]:
         """Return what a starter that asked by this FIFO was answered."""
-        path = published_values.reply_path(wake, os.getuid(), str(self.folder / "published"))
-        reply = published_values.read_published_message(path)
+        path = published_values.answer_path_for_starter(
+            wake, os.getuid(), str(self.folder / "published")
+        )
+        reply = published_values.read_verdict_or_reply(path)
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
@@ -190,8 +194,8 @@ class Machine:
 
     def is_open(self) -> bool:
         """Say whether the queues to beta are, by what the sensor reads."""
-        load = published_values.load_path(str(self.folder / "published"))
-        return published_values.parse_load_file(load)[2]["gb_beta_up"] == "1"
+        load = published_values.load_values_path(str(self.folder / "published"))
+        return published_values.parse_load_values_file(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
@@ -287,10 +291,12 @@ def test_the_record_of_an_ended_transfer_stays_until_its_job_is_gone(machine: Ma
 def test_a_folder_that_may_hold_outputs_is_kept_and_that_is_told_once(machine: Machine) -> None:
     """Its starter was killed before all was home: it would have told so."""
     machine.send(
-        RECORD.but(stage=f".gridbridge/stage/{NAME}"), CLOSED.but(kind=MessageKind.ENDED), CLOSED
+        RECORD.but(stage=f".gridbridge/stage/{NAME}"),
+        CLOSED.but(kind=TransferMessageKind.ENDED),
+        CLOSED,
     )
     machine.answer("")
-    local = parse_transfer(NAME).local  # over before home was asked whose it is
+    local = parse_transfer_name(NAME).local  # over before home was asked whose it is
     history = machine.folder / "published" / "told" / str(os.getuid()) / f"{local}.json"
     shown_at = history.stat().st_mtime_ns
     for _ in range(3):
@@ -329,7 +335,7 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
 
 def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
     """Its task was put back at home; its remote job is gone long since."""
-    machine.send(RECORD, CLOSED.but(kind=MessageKind.ENDED), CLOSED)
+    machine.send(RECORD, CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
     for one in tuple(machine.service.known.ledger.ended.values()):
         machine.service.known.ledger.reopen(one)
     machine.answer("")
@@ -348,15 +354,15 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
 ) -> None:
     """It asks before an answer of home shows it: its row there is that of its new start."""
     closed = CLOSED.but(exit_status=status)
-    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
-    asks = StarterMessage(
-        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted
+    machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
+    asks = TransferMessage(
+        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted=restarted
     )
     machine.send(asks)
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_published_message(
-        published_values.reply_path("f1", os.getuid(), folder)
+    reply = published_values.read_verdict_or_reply(
+        published_values.answer_path_for_starter("f1", os.getuid(), folder)
     )
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
@@ -368,19 +374,21 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
 ) -> None:
     """Home listed none since then, so it is not the one that was put back."""
     closed = CLOSED.but(exit_status="3")
-    machine.send(RECORD, closed.but(kind=MessageKind.ENDED), closed)
+    machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
     machine.service.program.intake.answer_handlers.take(
         (ClusterQueryResult(cluster="alpha", snapshot=gone),)
     )
     machine.send(
-        StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
+        TransferMessage(
+            kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
+        )
     )
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_published_message(
-        published_values.reply_path("f1", os.getuid(), folder)
+    reply = published_values.read_verdict_or_reply(
+        published_values.answer_path_for_starter("f1", os.getuid(), folder)
     )
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
@@ -392,10 +400,10 @@ def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(
     """The accounting record was looked up while the wrapper's own word came home."""
     machine.send(RECORD)
     [one] = machine.service.known.ledger.all()
-    found: Future[StarterMessage | None] = Future()
-    found.set_result(CLOSED.but(kind=MessageKind.ENDED))
-    sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
+    found: Future[TransferMessage | None] = Future()
+    found.set_result(CLOSED.but(kind=TransferMessageKind.ENDED))
+    sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
+    machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (
         sought,
         found,
     )
@@ -415,10 +423,10 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
 
     def seek(one: Transfer) -> None:
         machine.service.known.ledger.keep(one)
-        disputed: Future[StarterMessage | None] = Future()
+        disputed: Future[TransferMessage | None] = Future()
         disputed.set_exception(ConflictingEnds("two records of job 40"))
-        sought = TransferAction(act=TransferAct.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.acting.dispatcher.open[TransferAct.LOOK_UP_END, one.name, one.uid] = (
+        sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
+        machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (
             sought,
             disputed,
         )
@@ -432,17 +440,19 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
     assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
     assert verdict is not None
-    assert (verdict.cause, verdict.reason) == (FailureCause.DISPUTED, events[-1].text)
+    assert (verdict.cause, verdict.reason) == (TransferFailureCause.DISPUTED, events[-1].text)
 
 
 def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
     """`gridbridge why` shows a transfer's reason and its events."""
     machine.send(RECORD)
     [transfer] = machine.service.known.ledger.all()
-    action = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why="deleted at home")
-    left: Future[StarterMessage | None] = Future()
+    action = TransferAction(
+        act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home"
+    )
+    left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
-    key = (TransferAct.DELETE_REMOTE, transfer.name, transfer.uid)
+    key = (TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid)
     machine.service.acting.dispatcher.open[key] = (action, left)
     machine.service.round()
     events = TransferRows(machine.service.resources.database).events(transfer.name, transfer.uid)
@@ -460,7 +470,9 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
     monkeypatch.setattr(
-        rooms.host, "measure_folder_room", lambda folder: sizes.get(folder, FolderFreeSpace())
+        rooms.host,
+        "free_bytes_and_files_of_folder",
+        lambda folder: sizes.get(folder, FolderFreeSpace()),
     )
 
     assert "/full" in publication.room.lacks()
@@ -502,7 +514,9 @@ def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slo
 ) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
-    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=until))
+    machine.service.known.breakers._put(
+        PublishedClusterBreaker(cluster="beta", times=1, until=until)
+    )
     machine.service.maintenance.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
@@ -516,7 +530,7 @@ def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_t
     machine: Machine,
 ) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
-    machine.service.known.breakers._put(ShownBreaker(cluster="beta", times=1, until=far))
+    machine.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=far))
     machine.restart()
 
     until = machine.service.known.breakers._known["beta"].until
@@ -612,10 +626,10 @@ def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(
 def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("r")
-    transfers = read_transfers(str(machine.folder / "published"))
+    transfers = read_published_transfers(str(machine.folder / "published"))
 
     [finding] = transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
-    assert (finding.item, finding.state) == ("beta: open transfers", FindingState.WARNING)
+    assert (finding.item, finding.state) == ("beta: open transfers", FindingSeverity.WARNING)
     assert (
         list(transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
     )
@@ -669,8 +683,8 @@ def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads
 def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
     """Its guard was taken away: it ran at home in between, and its new starter asks."""
     (machine.spool / "wake/f1").touch()
-    ask = StarterMessage(
-        kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
+    ask = TransferMessage(
+        kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"
     )
     machine.send(RECORD, DEAD)
     machine.answer_at_home("Rr")
@@ -698,14 +712,14 @@ def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(
 ) -> None:
     """Home was restored from an older state: its numbers began anew while a job was away."""
     (machine.spool / "wake/f1").touch()
-    ask = StarterMessage(
-        kind=MessageKind.ASK,
+    ask = TransferMessage(
+        kind=TransferMessageKind.ASK,
         transfer="gb.alpha.7.0.0",
         wake="f1",
         restarted=restarted,
         submitted=submitted,
     )
-    end = CLOSED.but(kind=MessageKind.ENDED)
+    end = CLOSED.but(kind=TransferMessageKind.ENDED)
     machine.send(RECORD.but(submitted="100"), end)
     machine.answer_at_home("r")
     machine.send(ask)

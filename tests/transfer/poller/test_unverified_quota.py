@@ -10,13 +10,13 @@ import pytest
 from gridbridge.decisions.transfer.starter_message_rules import accept_or_reject_message
 from gridbridge.model.message import (
     MOST_REASON,
-    DesiredJobState,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LINES, LogQuota
@@ -31,8 +31,8 @@ from tests.transfer.poller.test_hostile_messages import ALICE, BOB, send, servic
 __all__ = ["service"]
 
 MOST = 3  # transfers of a person that are not proved
-ENDED = StarterMessage(
-    kind=MessageKind.ENDED,
+ENDED = TransferMessage(
+    kind=TransferMessageKind.ENDED,
     at="1767225600.000",
     remote_id="40",
     outcome=TransferOutcome.EXIT,
@@ -49,11 +49,11 @@ def full(service: TransferService) -> TransferService:
     return service
 
 
-def of(job: int, task: int = 0) -> StarterMessage:
+def of(job: int, task: int = 0) -> TransferMessage:
     return RECORD.but(transfer=f"gb.alpha.{job}.{task}.1")
 
 
-def answer(cluster: str, *rows: JobStatus, owner: str = str(ALICE)) -> ClusterSnapshot:
+def answer(cluster: str, *rows: JobListRow, owner: str = str(ALICE)) -> ClusterSnapshot:
     """Return an answer that was asked for just now."""
     theirs = tuple(replace(row, owner=owner) for row in rows)
     jobs = {number: tuple(rows) for number, rows in groupby(theirs, lambda row: row.job_id)}
@@ -122,15 +122,18 @@ def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> 
     send(full, RECORD, ENDED.but(transfer=NAME))
     send(
         full,
-        StarterMessage(
-            kind=MessageKind.INTENT, transfer=NAME, at="2", desired=DesiredJobState.SUSPENDED
+        TransferMessage(
+            kind=TransferMessageKind.INTENT,
+            transfer=NAME,
+            at="2",
+            desired=DesiredLocalJobState.SUSPENDED,
         ),
     )
     hear(full, answer("alpha", a_row(7, "r")))
 
     one = full.known.ledger.open[NAME, ALICE]
     assert one.verdict is not None
-    assert one.desired == DesiredJobState.SUSPENDED
+    assert one.desired == DesiredLocalJobState.SUSPENDED
 
 
 def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferService) -> None:
@@ -159,7 +162,7 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
         send(
             service,
             of(job),
-            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
         )
         service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
         service.known.mail.take_answer(answer("alpha"), {})
@@ -177,7 +180,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
         send(
             service,
             of(job),
-            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
         )
         if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
             service.known.ledger.stop_watching(ended)
@@ -197,7 +200,7 @@ def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(
         send(
             service,
             of(job),
-            StarterMessage(kind=MessageKind.CLOSED, transfer=of(job).transfer, at="2"),
+            TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"),
         )
         ended = service.known.ledger.ended[of(job).transfer, ALICE]
         service.known.ledger.stop_watching(ended.but(**values))

@@ -9,18 +9,23 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConflictingEnds
-from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase, TransferOutcome
+from gridbridge.model.message import (
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownAccountingReading
+from gridbridge.model.published import PublishedAccountingProgress
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.store import usage_rows
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -59,7 +64,7 @@ class Beta:
         self.usage_records = RemoteUsageService(
             policy=policy,
             database=self.database,
-            views=PublishedViews(policy, self.clock, self.folder),
+            views=TransferStatePublisher(policy, self.clock, self.folder),
             clock=self.clock,
         )
         self.usage_records.load()
@@ -77,14 +82,14 @@ class Beta:
         with self.file.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
-    def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
+    def records(self, job: int = 7) -> tuple[RemoteJobRunAccounting, ...]:
         """Return what is published of a local job."""
-        shown = usage_rows.read_task_accounts(self.folder, job, 0)
+        shown = usage_rows.read_published_task_usage(self.folder, job, 0)
         return shown.records if shown else ()
 
-    def reading(self) -> ShownAccountingReading:
+    def reading(self) -> PublishedAccountingProgress:
         """Return how far the file was read, as people see it."""
-        (reading,) = usage_rows.read_accounting_progress(self.folder)
+        (reading,) = usage_rows.read_accounting_reading_states(self.folder)
         return reading
 
 
@@ -268,8 +273,8 @@ def test_a_run_that_is_run_again_is_no_end(site: Beta) -> None:
     assert site.usage_records.end(transfer()) is None
 
 
-ENDED = StarterMessage(
-    kind=MessageKind.ENDED,
+ENDED = TransferMessage(
+    kind=TransferMessageKind.ENDED,
     outcome=TransferOutcome.SIGNAL,
     signal="9",
     host="delta-n1",
@@ -283,7 +288,11 @@ def test_where_no_file_is_seen_the_end_message_tells_the_usage(site: Beta) -> No
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
     (record,) = site.records()
-    assert (record.source, record.exit_status, record.failed) == (UsageSource.MESSAGE, 137, None)
+    assert (record.source, record.exit_status, record.failed) == (
+        RemoteUsageSource.MESSAGE,
+        137,
+        None,
+    )
     assert (record.wallclock_s, record.user_s, record.system_s) == (61.0, 62.5, 0.25)
     assert record.max_rss_kb is None
 
@@ -294,9 +303,9 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
     site.look()
     before = site.records()
     site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
-    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
+    path = Path(published_values.root_epilog_usage_path("7", transfer().owner, site.folder))
 
-    assert [one.source for one in before] == [UsageSource.ACCOUNTING]
+    assert [one.source for one in before] == [RemoteUsageSource.ACCOUNTING]
     assert site.records() == before
     assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == before
     assert path.exists() == (queue == "asking")
@@ -308,21 +317,21 @@ def test_where_the_file_can_not_be_read_the_message_tells_the_usage(site: Beta) 
 
     site.usage_records.tell_end(transfer(verdict=ENDED))
 
-    assert [one.source for one in site.records()] == [UsageSource.MESSAGE]
+    assert [one.source for one in site.records()] == [RemoteUsageSource.MESSAGE]
 
 
 def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -> None:
     """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
     ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
     site.usage_records.tell_end(ended)
-    told = Path(published_values.usage_path("7", ended.owner, site.folder))
+    told = Path(published_values.root_epilog_usage_path("7", ended.owner, site.folder))
 
     assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
 
 
 def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
-    path = Path(published_values.usage_path("7", transfer().owner, site.folder))
+    path = Path(published_values.root_epilog_usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
     published_values.remove_unfetched_files(frozenset(), written_s - 1, site.folder)
@@ -372,11 +381,11 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in usage_rows.read_accounting_progress(site.folder)] == [
+    assert [one.cluster for one in usage_rows.read_accounting_reading_states(site.folder)] == [
         "beta",
         "gamma",
     ]
-    assert usage_rows.read_accounting_progress(site.folder)[0] == shown
+    assert usage_rows.read_accounting_reading_states(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
@@ -394,7 +403,7 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
     assert (
         site.usage_records.readers,
-        usage_rows.read_accounting_progress(site.folder),
+        usage_rows.read_accounting_reading_states(site.folder),
     ) == ({}, ())
 
 

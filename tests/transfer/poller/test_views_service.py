@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.published import ShownConfiguration
+from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_json
-from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from tests.transfer.poller.test_published_views import NOW, POLICY
 
 
@@ -20,13 +20,13 @@ def folder(tmp_path: Path) -> str:
 def test_which_configuration_is_in_force_is_shown_with_what_is_wrong_with_the_next(
     folder: str,
 ) -> None:
-    known = ShownConfiguration(sha256="1f", since=NOW)
+    known = PublishedConfigurationStatus(sha256="1f", since=NOW)
     refusing = replace(known, refused_sha256="2e", refused=("FILE: wrong",))
-    views = PublishedViews(POLICY, Clock(), folder, known)
+    views = TransferStatePublisher(POLICY, Clock(), folder, known)
     views.routes(frozenset())
-    first = published_json.read_service(folder)
+    first = published_json.read_published_service(folder)
     views.configured(refusing)
-    second = published_json.read_service(folder)
+    second = published_json.read_published_service(folder)
 
     assert first
     assert (first.configuration, second) == (known, replace(first, configuration=refusing))

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from gridbridge.model.message import MessageKind, TransferOutcome
+from gridbridge.model.message import TransferMessageKind, TransferOutcome
 from gridbridge.state import unverified_histories
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine
 
 BEGIN = "BEGIN IMMEDIATE"
 ENDED = RECORD.but(
-    kind=MessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5"
+    kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5"
 )
 
 
@@ -66,7 +66,7 @@ def test_a_persons_histories_are_counted_for_a_new_one_alone(
     """A thousand of them take longer to list than one to write."""
     counted = []
     monkeypatch.setattr(
-        unverified_histories, "remove_surplus_histories", lambda *which: counted.append(which)
+        unverified_histories, "limit_unverified_histories", lambda *which: counted.append(which)
     )
 
     machine.send(RECORD, ENDED, CLOSED)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.published import (
-    ShownAccountingReading,
-    ShownAccountingReadings,
-    ShownRemoteUsage,
+    PublishedAccountingFiles,
+    PublishedAccountingProgress,
+    PublishedRemoteUsage,
 )
 from gridbridge.state import published_json as files
 from gridbridge.state import published_values
 from gridbridge.transfer.remote_tools.qacct_remote import (
     ANYBODY,
     NoAccountedJob,
-    read_task_accounting,
+    read_accounting_home_and_away,
     sum_remote_usage,
 )
 from gridbridge.transfer.store import usage_rows
@@ -53,22 +53,22 @@ class Here:
         (folder / "published").mkdir()
         self.folder = str(folder / "published")
 
-    def publish(self, *records: RemoteRecord, job: int = 2, trouble: str = "") -> None:
+    def publish(self, *records: RemoteJobRunAccounting, job: int = 2, trouble: str = "") -> None:
         """Show these records of a job, and beta's accounting as read."""
-        path = Path(published_values.accounting_path(job, 0, self.folder))
+        path = Path(published_values.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            files.encode_published_value(ShownRemoteUsage(job=str(job), records=records))
+            files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records))
         )
-        reading = ShownAccountingReading(
+        reading = PublishedAccountingProgress(
             cluster="beta", path="/a", read_at=ago(60), trouble=trouble
         )
-        data = files.encode_published_value(ShownAccountingReadings(readings=(reading,)))
+        data = files.encode_published_value(PublishedAccountingFiles(readings=(reading,)))
         Path(self.folder, usage_rows.READINGS).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""
-        (told,), notes = read_task_accounting(job, NOW, self.folder, str(self.config))
+        (told,), notes = read_accounting_home_and_away(job, NOW, self.folder, str(self.config))
         local = [(one.owner, one.job_id) for one in told.local]
         return local, [(one.owner, one.job_id) for one in told.remote], notes
 
@@ -102,7 +102,7 @@ def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here
 
 
 def test_an_end_message_yields_to_the_record(here: Here) -> None:
-    message = replace(OURS, source=UsageSource.MESSAGE, mark="1001", failed=None)
+    message = replace(OURS, source=RemoteUsageSource.MESSAGE, mark="1001", failed=None)
     here.publish(message)
     before = here.account()[1]
     here.publish(message, OURS)

@@ -8,10 +8,15 @@ import os
 from pathlib import Path
 
 from gridbridge.model import route
-from gridbridge.model.message import MessageKind, StarterMessage, decode_message, encode_message
+from gridbridge.model.message import (
+    TransferMessage,
+    TransferMessageKind,
+    decode_transfer_message,
+    encode_transfer_message,
+)
 from gridbridge.model.route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
-from gridbridge.transfer.starter.starter import TransferStarterStep
+from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
@@ -104,7 +109,7 @@ class Place:
 
     def step(self, noted: str = "") -> str:
         """Take the step that is due, as the starter's shell would have it taken."""
-        return TransferStarterStep(self.task(), noted, ("true",)).take()
+        return DueStarterStep(self.task(), noted, ("true",)).take()
 
     def home(self, letters: str) -> None:
         """Give the local job these state letters; none: it is not listed."""
@@ -130,7 +135,9 @@ class Place:
         path = Path(self.task().verdict(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            encode_message(StarterMessage(kind=MessageKind.RECORD, transfer=TRANSFER, **known))
+            encode_transfer_message(
+                TransferMessage(kind=TransferMessageKind.RECORD, transfer=TRANSFER, **known)
+            )
         )
 
     def unable(self) -> None:
@@ -172,10 +179,10 @@ class Place:
             else []
         )
 
-    def sent(self, kind: str) -> list[StarterMessage]:
+    def sent(self, kind: str) -> list[TransferMessage]:
         """Return the messages of a kind that lie in the spool."""
         spool = self.folder / "spool"
-        found = [decode_message(path.read_bytes()) for path in spool.glob("m.*")]
+        found = [decode_transfer_message(path.read_bytes()) for path in spool.glob("m.*")]
         found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
         return [message for message in found if message.kind == kind]
 
@@ -184,7 +191,9 @@ class Place:
         path = Path(self.task().verdict(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            encode_message(StarterMessage(kind=MessageKind.ENDED, transfer=name, **verdict))
+            encode_transfer_message(
+                TransferMessage(kind=TransferMessageKind.ENDED, transfer=name, **verdict)
+            )
         )
 
     def retract(self) -> None:

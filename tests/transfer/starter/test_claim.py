@@ -8,15 +8,15 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model import route
 from gridbridge.model.message import (
-    MessageKind,
-    StarterMessage,
     StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
     TransferOutcome,
-    encode_message,
+    encode_transfer_message,
 )
-from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_claim, split_claim
-from gridbridge.transfer.starter.first_note import write_first_note
-from gridbridge.transfer.starter.starter_step import StarterStep
+from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_valid_claim_name, split_claim
+from gridbridge.transfer.starter.first_note import write_first_transfer_note
+from gridbridge.transfer.starter.starter_step import StarterStepContext
 from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -33,12 +33,12 @@ def lead(place: Place, claim: str) -> None:
 
 def claims(place: Place) -> set[str]:
     """Return the claims that the starter's messages tell of."""
-    return {message.claim for message in place.sent(MessageKind.RECORD)}
+    return {message.claim for message in place.sent(TransferMessageKind.RECORD)}
 
 
 def as_told(place: Place) -> str:
     """Return what the wrapper of a submission would do for its claim."""
-    return claim_wrapper_lines(StarterStep(place.task(), "", ("true",)))
+    return claim_wrapper_lines(StarterStepContext(place.task(), "", ("true",)))
 
 
 def keys(place: Place) -> dict[str, str]:
@@ -88,7 +88,7 @@ def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
     place.step()
 
     (claim,) = claims(place)
-    assert is_claim(claim)
+    assert is_valid_claim_name(claim)
     token = split_claim(claim)[1]
     assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
 
@@ -102,8 +102,8 @@ def test_without_claims_there_is_none(place: Place) -> None:
 def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Place) -> None:
     """What it may have submitted has that one."""
     lead(place, BY_FILE)
-    step = StarterStep(place.task(), "", ("true",))
-    write_first_note(step)
+    step = StarterStepContext(place.task(), "", ("true",))
+    write_first_transfer_note(step)
     place.step()
 
     assert claims(place) == {step.record.claim}
@@ -113,7 +113,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
 def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
     """Nothing is called home by a claim that the wrapper might not know of."""
     lead(place, BY_FILE)
-    write_first_note(StarterStep(place.task(), "", ("true",)))
+    write_first_transfer_note(StarterStepContext(place.task(), "", ("true",)))
     lead(place, says)
     place.step()
 
@@ -129,14 +129,17 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     history.parent.mkdir()
     history.touch()
     place.step()
-    (asked,) = place.sent(MessageKind.ASK)
-    reply = StarterMessage(
-        kind=MessageKind.RECORD, transfer=TRANSFER, phase=StarterPhase.SUBMITTING, claim=claim
+    (asked,) = place.sent(TransferMessageKind.ASK)
+    reply = TransferMessage(
+        kind=TransferMessageKind.RECORD,
+        transfer=TRANSFER,
+        phase=StarterPhase.SUBMITTING,
+        claim=claim,
     )
     reply = reply.but(remote="beta", queue="transfer-beta")
     path = Path(place.task().verdict(asked.wake))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(encode_message(reply))
+    path.write_bytes(encode_transfer_message(reply))
     place.step()
 
     assert claims(place) == {claim}

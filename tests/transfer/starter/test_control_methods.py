@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
+from gridbridge.model.message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, method_intents, starter
-from gridbridge.transfer.starter.starter import TransferStarterStep
+from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
 
@@ -37,10 +37,10 @@ def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
     place.step()
     place.start_away()
 
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
     place.step()
     suspended = place.away()
-    control_methods.resume_transfer(place.task())
+    control_methods.note_local_job_resumed(place.task())
     place.step()
 
     assert (suspended, place.away()) == ("hs", "r")
@@ -49,10 +49,10 @@ def test_a_running_remote_job_is_suspended_and_resumed(place: Place) -> None:
 def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
     place.step()
 
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
     place.step()
     held = place.away()
-    control_methods.resume_transfer(place.task())
+    control_methods.note_local_job_resumed(place.task())
     place.step()
 
     assert (held, place.away()) == ("hqw", "qw")
@@ -61,11 +61,11 @@ def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
 def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(
     place: Place,
 ) -> None:
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
     place.step()
     place.step()
     held = place.away()
-    control_methods.resume_transfer(place.task())
+    control_methods.note_local_job_resumed(place.task())
     place.step()
 
     assert (held, place.away()) == ("hqw", "qw")
@@ -75,7 +75,7 @@ def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> N
     place.step()
     place.start_away()
     place.down("beta")
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
     with pytest.raises(control_methods.GridbridgeError):
         place.step()
 
@@ -95,13 +95,13 @@ def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> N
 def test_a_job_suspended_while_its_inputs_are_carried_stays_held_until_it_is_resumed(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    carries(monkeypatch, lambda: control_methods.suspend_transfer(place.task()))
+    carries(monkeypatch, lambda: control_methods.note_local_job_suspended(place.task()))
     answer = place.step()
     released = place.calls("qalter -N")
     monkeypatch.undo()
     place.step()
     held = place.away()
-    control_methods.resume_transfer(place.task())
+    control_methods.note_local_job_resumed(place.task())
     place.step()
 
     assert (answer.split()[0], released, held, place.away()) == ("wait", [], "hqw", "qw")
@@ -111,9 +111,11 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def suspend_and_resume() -> None:
-        control_methods.suspend_transfer(place.task())
+        control_methods.note_local_job_suspended(place.task())
         method_intents.note_method_intent(
-            place.task().private, DesiredJobState.RUNNING, method_intents.moment_before_now(-1)
+            place.task().private,
+            DesiredLocalJobState.RUNNING,
+            method_intents.boot_clock_sort_key(-1),
         )
 
     carries(monkeypatch, suspend_and_resume)
@@ -125,7 +127,7 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
     """What was wished before the release is old by then."""
     qalter = place.folder / "bin/qalter"
-    note = f"{place.task().private}/asked.{method_intents.moment_before_now()[0]}.7.suspended"
+    note = f"{place.task().private}/asked.{method_intents.boot_clock_sort_key()[0]}.7.suspended"
     qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
 
     place.step()
@@ -145,7 +147,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     is_asked = f'case "$SGE_CELL $1" in "alpha -j") ;; alpha*) read -r _ <{gate} ;; esac'
     qstat.write_text(CLIENT.replace("\n", f"\n{is_asked}\n", 1))
     with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
-        method = methods.submit(control_methods.terminate_transfer, place.task())
+        method = methods.submit(control_methods.terminate_local_job, place.task())
         until(
             lambda: method_intents.is_termination_check_running(place.task().private),
             "home to be asked",
@@ -175,7 +177,7 @@ def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
 
 @pytest.mark.parametrize(
     "later",
-    [control_methods.suspend_transfer, control_methods.resume_transfer],
+    [control_methods.note_local_job_suspended, control_methods.note_local_job_resumed],
     ids=["suspend", "resume"],
 )
 def test_dead_wins_over_whatever_comes_later(
@@ -184,7 +186,7 @@ def test_dead_wins_over_whatever_comes_later(
     place.step()
     place.home("dr")
 
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
     later(place.task())
 
     assert place.step() == f"signal {signal.SIGKILL.value}"
@@ -196,7 +198,7 @@ def test_terminate_ends_a_starter_that_does_not_end_by_itself(
 ) -> None:
     place.home("dr")
 
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert shell.wait(5) == -signal.SIGKILL
     assert place.task().is_dead()
@@ -208,7 +210,7 @@ def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
     place.home("dr")
     (place.folder / "tmp/.gridbridge").rmdir()
 
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert shell.wait(5) == -signal.SIGKILL
 
@@ -241,10 +243,10 @@ def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
     place.home(letters)
     place.ran_for(110)
 
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert place.task().is_dead() == dies
-    assert len(place.sent(MessageKind.SPARED)) == (not dies)
+    assert len(place.sent(TransferMessageKind.SPARED)) == (not dies)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_what_was_put_back_ends_with_99_and_nothing_else_does(
     place.step()
     place.home(letters)
 
-    control_methods.terminate_transfer(place.task(RESTARTED=restarted))
+    control_methods.terminate_local_job(place.task(RESTARTED=restarted))
 
     assert place.step() == answer
     assert place.away() is None
@@ -278,13 +280,16 @@ def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
     place: Place, shell: subprocess.Popen[bytes]
 ) -> None:
     """The name in a question is no transfer's, and would be refused."""
-    TransferStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
+    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
     place.home("dr")
 
-    control_methods.terminate_transfer(place.task(RESTARTED="1"))
+    control_methods.terminate_local_job(place.task(RESTARTED="1"))
 
     assert place.task().is_dead()
-    assert (len(place.sent(MessageKind.ASK)), place.sent(MessageKind.INTENT)) == (1, [])
+    assert (len(place.sent(TransferMessageKind.ASK)), place.sent(TransferMessageKind.INTENT)) == (
+        1,
+        [],
+    )
 
 
 def test_a_deletion_after_it_was_put_back_counts(
@@ -293,9 +298,9 @@ def test_a_deletion_after_it_was_put_back_counts(
     place.step()
 
     place.home("Rq")
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
     place.home("dRq")
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert place.step() == "signal 9"
 
@@ -311,7 +316,7 @@ def test_of_a_task_that_was_put_back_the_slow_step_dies_before_the_starter(
         (place.folder / "active/job_pid").write_text(f"{slow.pid}\n")
         place.home("Rq")
 
-        control_methods.terminate_transfer(place.task())
+        control_methods.terminate_local_job(place.task())
 
         assert slow.wait(5) == 99
 
@@ -325,7 +330,7 @@ def test_while_home_does_not_answer_the_jobs_own_limit_decides(
     place.ran_for(110)
     place.down("alpha")
 
-    control_methods.terminate_transfer(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert place.task().is_dead() == dies
 
@@ -333,10 +338,12 @@ def test_while_home_does_not_answer_the_jobs_own_limit_decides(
 def test_the_epilog_of_a_killed_starter_deletes_the_remote_job_at_once(place: Place) -> None:
     place.step()
 
-    control_methods.run_epilog(place.task())
+    control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
+        DesiredLocalJobState.DEAD
+    ]
 
 
 def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
@@ -345,7 +352,7 @@ def test_the_epilog_finds_a_job_whose_id_was_not_noted(place: Place) -> None:
     assert record
     place.task().save(record.but(remote_id="", phase="submitting"))
 
-    control_methods.run_epilog(place.task())
+    control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
 
@@ -361,8 +368,8 @@ def test_no_deletion_hits_another_job_that_got_the_number(
     place.home("dr")
 
     with pytest.raises(control_methods.GridbridgeError, match="job 41 of beta is"):
-        control_methods.run_epilog(place.task())
-    control_methods.terminate_transfer(place.task())
+        control_methods.delete_job_of_killed_starter(place.task())
+    control_methods.terminate_local_job(place.task())
 
     assert place.step() == f"signal {signal.SIGKILL.value}"
     assert (place.away(), place.calls("qdel")) == ("r", [])
@@ -371,7 +378,7 @@ def test_no_deletion_hits_another_job_that_got_the_number(
 def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
     """The time that a terminate method gives is enough for two requests."""
     place.step()
-    place.task().ask(DesiredJobState.DEAD)
+    place.task().ask(DesiredLocalJobState.DEAD)
     before = len(place.calls("beta"))
 
     place.step()
@@ -383,7 +390,7 @@ def test_a_deletion_asks_once_and_deletes_once(place: Place) -> None:
 def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(DesiredJobState.DEAD)
+    place.task().ask(DesiredLocalJobState.DEAD)
 
     place.step()
 
@@ -392,7 +399,7 @@ def test_a_job_that_is_gone_is_not_deleted_under_its_number(place: Place) -> Non
 
 @pytest.mark.parametrize(
     "method",
-    [control_methods.suspend_transfer, control_methods.resume_transfer],
+    [control_methods.note_local_job_suspended, control_methods.note_local_job_resumed],
     ids=["suspend", "resume"],
 )
 def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
@@ -400,7 +407,7 @@ def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
 ) -> None:
     place.step()
     (place.folder / "beta/41").write_text(
-        "hs" if method is control_methods.resume_transfer else "r"
+        "hs" if method is control_methods.note_local_job_resumed else "r"
     )
     before = place.away()
     place.begin_anew(transfer="gb.alpha.9.0.1")
@@ -413,10 +420,10 @@ def test_another_job_that_got_the_number_is_neither_suspended_nor_resumed(
 
 
 def test_another_job_that_got_the_number_is_not_released(place: Place) -> None:
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
     place.step()
     place.begin_anew(transfer="gb.alpha.9.0.1")
-    control_methods.resume_transfer(place.task())
+    control_methods.note_local_job_resumed(place.task())
 
     with pytest.raises(control_methods.GridbridgeError, match=r"not gb\.alpha\.7\.0\.1"):
         place.step()
@@ -429,9 +436,11 @@ def test_the_epilog_leaves_to_the_service_what_beta_does_not_answer(place: Place
     place.down("beta")
 
     with pytest.raises(control_methods.GridbridgeError):
-        control_methods.run_epilog(place.task())
+        control_methods.delete_job_of_killed_starter(place.task())
 
-    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
+        DesiredLocalJobState.DEAD
+    ]
 
 
 def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
@@ -439,10 +448,10 @@ def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
     place.decide(outcome="exit", exit_status="0")
     place.step()
 
-    control_methods.run_epilog(place.task())
+    control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.calls("qdel") == []
-    assert place.sent(MessageKind.INTENT) == []
+    assert place.sent(TransferMessageKind.INTENT) == []
 
 
 def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
@@ -454,10 +463,10 @@ def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
     place.task().save(record.but(stage=".gridbridge/stage/x"))
     place.decide(outcome="exit", exit_status="0")
 
-    control_methods.run_epilog(place.task())
+    control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.calls("qdel") == []
-    assert place.sent(MessageKind.INTENT) == []
+    assert place.sent(TransferMessageKind.INTENT) == []
 
 
 @pytest.mark.parametrize("wish", [TransferOutcome.RECALL, TransferOutcome.AGREE])
@@ -469,17 +478,19 @@ def test_the_epilog_takes_no_wish_for_an_end(place: Place, wish: str) -> None:
     place.task().save(record.but(stage=".gridbridge/stage/x"))
     place.decide(outcome=wish)
 
-    control_methods.run_epilog(place.task())
+    control_methods.delete_job_of_killed_starter(place.task())
 
     assert place.away() is None
-    assert [message.desired for message in place.sent(MessageKind.INTENT)] == [DesiredJobState.DEAD]
+    assert [message.desired for message in place.sent(TransferMessageKind.INTENT)] == [
+        DesiredLocalJobState.DEAD
+    ]
 
 
 def test_a_method_before_the_first_step_is_heard_by_it(place: Place) -> None:
-    control_methods.suspend_transfer(place.task())
+    control_methods.note_local_job_suspended(place.task())
 
     assert os.path.exists(place.folder / "tmp/.gridbridge/intent")
-    assert place.task().desired() == DesiredJobState.SUSPENDED
+    assert place.task().desired() == DesiredLocalJobState.SUSPENDED
     assert not os.path.exists(place.folder / "tmp/.gridbridge/intent")
 
 
@@ -538,8 +549,8 @@ def test_nothing_that_lay_in_tmpdir_before_is_a_note(
 
 
 def test_notes_that_are_ours_stay(place: Place) -> None:
-    """TransferStarterStep and methods share them, and so do two starters of one task."""
-    place.task().ask(DesiredJobState.DEAD)
+    """DueStarterStep and methods share them, and so do two starters of one task."""
+    place.task().ask(DesiredLocalJobState.DEAD)
     place.task().open_notes()
 
     assert place.task().is_dead()

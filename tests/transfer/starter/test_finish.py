@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import MessageKind, StarterMessage, decode_message, encode_message
+from gridbridge.model.message import (
+    TransferMessage,
+    TransferMessageKind,
+    decode_transfer_message,
+    encode_transfer_message,
+)
 from tests.messages import decode_in_place
 
 FINISH = Path(__file__).parents[3] / "sge-methods" / "finish"
@@ -13,10 +18,10 @@ NAME = "gb.alpha.7.0.1"
 LEFT_TO_PYTHON = 77
 
 
-def end(folder: Path, verdict: StarterMessage, note: str = "") -> int:
+def end(folder: Path, verdict: TransferMessage, note: str = "") -> int:
     """Run it as the starter does; return the exit status."""
     (folder / "wake").mkdir()
-    (folder / NAME).write_bytes(encode_message(verdict))
+    (folder / NAME).write_bytes(encode_transfer_message(verdict))
     if note:
         (folder / note).touch()
     names = f"private={folder} fifo={folder}/wake/x verdict={folder}/{NAME} wanted="
@@ -24,54 +29,54 @@ def end(folder: Path, verdict: StarterMessage, note: str = "") -> int:
     return subprocess.run(argv, check=False).returncode
 
 
-def told(folder: Path) -> list[StarterMessage]:
+def told(folder: Path) -> list[TransferMessage]:
     """Return the messages that lie in the spool."""
     return [decode_in_place(path.read_bytes()) for path in folder.glob("w.*")]
 
 
 def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
     status = end(
-        tmp_path, StarterMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5")
+        tmp_path, TransferMessage(transfer=NAME, outcome="exit", exit_status="7", at="12.5")
     )
 
-    closed = StarterMessage(
-        kind=MessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7"
+    closed = TransferMessage(
+        kind=TransferMessageKind.CLOSED, transfer=NAME, wake="x", outcome="exit", exit_status="7"
     )
     assert (7, [closed], closed) == (
         status,
         told(tmp_path),
-        decode_message((tmp_path / "closed").read_bytes()),
+        decode_transfer_message((tmp_path / "closed").read_bytes()),
     )
 
 
 @pytest.mark.parametrize(
     "verdict",
     [
-        StarterMessage(outcome="exit", exit_status="99"),
-        StarterMessage(outcome="exit", exit_status="100"),
-        StarterMessage(outcome="exit"),
-        StarterMessage(outcome="exit", exit_status="1; true"),
-        StarterMessage(outcome="signal", signal="9"),
-        StarterMessage(outcome="error", reason="why=exit"),
-        StarterMessage(outcome="requeue"),
+        TransferMessage(outcome="exit", exit_status="99"),
+        TransferMessage(outcome="exit", exit_status="100"),
+        TransferMessage(outcome="exit"),
+        TransferMessage(outcome="exit", exit_status="1; true"),
+        TransferMessage(outcome="signal", signal="9"),
+        TransferMessage(outcome="error", reason="why=exit"),
+        TransferMessage(outcome="requeue"),
     ],
     ids=repr,
 )
-def test_any_other_end_is_left_to_python(verdict: StarterMessage, tmp_path: Path) -> None:
+def test_any_other_end_is_left_to_python(verdict: TransferMessage, tmp_path: Path) -> None:
     assert (end(tmp_path, verdict), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
 @pytest.mark.parametrize("note", ["intent", "dead", "stage", "warned"])
 def test_a_job_of_which_something_is_wanted_is_left_to_python(note: str, tmp_path: Path) -> None:
-    verdict = StarterMessage(outcome="exit", exit_status="0", at="1")
+    verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
 
     assert (end(tmp_path, verdict, note), told(tmp_path)) == (LEFT_TO_PYTHON, [])
 
 
 def test_a_spool_that_takes_nothing_leaves_the_end_to_python(tmp_path: Path) -> None:
     (tmp_path / "spool-is-elsewhere").mkdir()
-    verdict = StarterMessage(outcome="exit", exit_status="0", at="1")
-    (tmp_path / NAME).write_bytes(encode_message(verdict))
+    verdict = TransferMessage(outcome="exit", exit_status="0", at="1")
+    (tmp_path / NAME).write_bytes(encode_transfer_message(verdict))
     names = f"private={tmp_path} fifo={tmp_path}/none/wake/x verdict={tmp_path}/{NAME} wanted="
     argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
+from gridbridge.model.message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, method_intents
 from gridbridge.transfer.starter.local_task import LocalTask
 from tests.transfer.starter.cells import TRANSFER, Place
 
-RUNNING, SUSPENDED = DesiredJobState.RUNNING, DesiredJobState.SUSPENDED
+RUNNING, SUSPENDED = DesiredLocalJobState.RUNNING, DesiredLocalJobState.SUSPENDED
 WISHES = {(100, 7): SUSPENDED, (100, 9): RUNNING, (101, 5): SUSPENDED}  # the last began last
 
 
@@ -27,7 +27,10 @@ def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
 
 def told(place: Place) -> list[str]:
     """Return what the service was told, in its order."""
-    return [one.desired for one in sorted(place.sent(MessageKind.INTENT), key=lambda one: one.at)]
+    return [
+        one.desired
+        for one in sorted(place.sent(TransferMessageKind.INTENT), key=lambda one: one.at)
+    ]
 
 
 def see(place: Place, desired: str, age_s: float = 0.0) -> None:
@@ -80,7 +83,7 @@ def test_a_methods_shell_says_when_it_began_however_long_its_python_takes_to_com
 ) -> None:
     """On a loaded host the Python of the first may begin after that of the last has ended."""
     first = a_method(place, SUSPENDED, before="read go")
-    while method_intents.moment_before_now() <= method_intents.process_start_time(first.pid):
+    while method_intents.boot_clock_sort_key() <= method_intents.process_start_time(first.pid):
         os.sched_yield()
     last = a_method(place, RUNNING)
     statuses = [last.wait(30)]
@@ -116,9 +119,9 @@ def test_what_was_seen_within_a_second_of_a_method_may_have_been_seen_before_it(
 ) -> None:
     """The service's clock is not the one that orders methods."""
     task = place.task()
-    note(task, SUSPENDED, method_intents.moment_before_now(10))
+    note(task, SUSPENDED, method_intents.boot_clock_sort_key(10))
 
-    task.learn(RUNNING, method_intents.moment_before_now(10 - later_s))
+    task.learn(RUNNING, method_intents.boot_clock_sort_key(10 - later_s))
 
     assert (
         method_intents.desired_state_in_note(method_intents.newest_intent_note(task.private))
@@ -132,7 +135,7 @@ def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
     assert (
         method_intents.process_start_time(os.getppid())[0]
         <= ours[0]
-        <= method_intents.moment_before_now()[0]
+        <= method_intents.boot_clock_sort_key()[0]
     )
     assert ours[1] == os.getpid()
 
@@ -140,7 +143,7 @@ def test_a_process_began_before_those_that_it_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize("age_s", [0.0, -3600.0], ids=["now", "by a clock that was set back"])
 def test_nothing_was_seen_later_than_now(age_s: float) -> None:
     """Else no method would be heard until then."""
-    assert method_intents.moment_before_now(age_s)[0] <= method_intents.moment_before_now()[0]
+    assert method_intents.boot_clock_sort_key(age_s)[0] <= method_intents.boot_clock_sort_key()[0]
 
 
 @pytest.mark.parametrize(
@@ -166,8 +169,8 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
     place.step()
     place.start_away()
     see(place, RUNNING, age_s=30)
-    control_methods.suspend_transfer(place.task())
-    note(place.task(), SUSPENDED, method_intents.moment_before_now())
+    control_methods.note_local_job_suspended(place.task())
+    note(place.task(), SUSPENDED, method_intents.boot_clock_sort_key())
 
     place.step()
 
@@ -177,7 +180,7 @@ def test_a_method_that_began_after_the_service_had_looked_goes_before(place: Pla
 def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, method_intents.moment_before_now(30))
+    note(place.task(), SUSPENDED, method_intents.boot_clock_sort_key(30))
     place.step()
     see(place, RUNNING, age_s=20)
 
@@ -189,7 +192,7 @@ def test_what_the_service_saw_later_than_a_method_goes_before_it(place: Place) -
 def test_a_job_that_is_held_there_since_its_submission_is_released_with_its_name(
     place: Place,
 ) -> None:
-    note(place.task(), SUSPENDED, method_intents.moment_before_now(30))
+    note(place.task(), SUSPENDED, method_intents.boot_clock_sort_key(30))
     place.step()
     held = place.away()
     see(place, RUNNING)
@@ -231,7 +234,7 @@ def test_an_end_goes_before_what_was_seen(place: Place) -> None:
 
 def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
     place.step()
-    place.task().ask(DesiredJobState.DEAD)
+    place.task().ask(DesiredLocalJobState.DEAD)
     see(place, RUNNING)
 
     assert place.step() == "signal 9"
@@ -241,7 +244,7 @@ def test_what_is_dead_is_neither_suspended_nor_resumed(place: Place) -> None:
 def test_a_word_that_the_spool_did_not_take_is_told_by_the_next_step(place: Place) -> None:
     place.step()
     place.start_away()
-    note(place.task(), SUSPENDED, method_intents.moment_before_now())
+    note(place.task(), SUSPENDED, method_intents.boot_clock_sort_key())
     spool = place.folder / "spool"
     spool.rename(place.folder / "away")
     with pytest.raises(GridbridgeError):
@@ -263,4 +266,4 @@ def test_an_adopted_job_that_was_suspended_runs_and_the_service_is_told(place: P
     place.step()
 
     assert (place.away(), told(place)) == ("r", [RUNNING])
-    assert TRANSFER in {one.transfer for one in place.sent(MessageKind.INTENT)}
+    assert TRANSFER in {one.transfer for one in place.sent(TransferMessageKind.INTENT)}

@@ -7,7 +7,7 @@ import pytest
 from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import MessageKind, TransferOutcome
+from gridbridge.model.message import TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import recall_step
 from tests.transfer.starter.cells import UNDEFER, Place
 
@@ -39,7 +39,7 @@ def test_a_job_that_waits_is_deleted_and_the_task_runs_again(recalled: Place) ->
     answer = recalled.step()
 
     assert (answer, recalled.away()) == ("exit 99", None)
-    [closed] = recalled.sent(MessageKind.CLOSED)
+    [closed] = recalled.sent(TransferMessageKind.CLOSED)
     assert (closed.outcome, closed.reason) == (TransferOutcome.REQUEUE, WHY)
     assert recalled.calls("alpha qalter")[-1] == f"alpha qalter {UNDEFER}"
 
@@ -82,7 +82,7 @@ def test_a_job_that_is_not_there_is_left_to_the_service(recalled: Place) -> None
     (recalled.folder / "beta/41").unlink()
 
     assert recalled.step().startswith("again ")
-    assert recalled.sent(MessageKind.CLOSED) == []
+    assert recalled.sent(TransferMessageKind.CLOSED) == []
 
 
 def test_a_recall_that_was_begun_goes_on_without_the_wish(recalled: Place) -> None:
@@ -121,7 +121,7 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
     recalled.decide(outcome=outcome, exit_status="3", reason="beta has no trace of job 41")
 
     assert (meanwhile.split()[0], recalled.step()) == ("again", answer)
-    assert [one.outcome for one in recalled.sent(MessageKind.CLOSED)] == [
+    assert [one.outcome for one in recalled.sent(TransferMessageKind.CLOSED)] == [
         TransferOutcome.REQUEUE if answer == "exit 99" else TransferOutcome.EXIT
     ]
 

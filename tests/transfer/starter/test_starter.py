@@ -7,20 +7,20 @@ import pytest
 
 from gridbridge.errors import (
     GridbridgeError,
-    JobNotAccepted,
     ParseError,
     SshLoginRefused,
+    TemporaryJobRefusal,
     UnconfiguredTransferQueue,
 )
 from gridbridge.model.message import (
-    DesiredJobState,
-    FailureCause,
-    MessageKind,
-    StarterMessage,
+    DesiredLocalJobState,
     StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
 )
-from gridbridge.model.vocabulary import LocalOnlyQueues, encode_local_queues
-from gridbridge.transfer.starter.starter import TransferStarterStep, do_due_step
+from gridbridge.model.vocabulary import LocalOnlyQueues, encode_local_only_queues
+from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
 from gridbridge.transfer.starter.step_answers import (
     EARLY_S,
     UNABLE,
@@ -136,10 +136,10 @@ def test_a_task_that_could_start_here_is_guarded(
     place.asks(asks)
     (place.folder / "alpha/7.3").write_text("r")
 
-    step = TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",))
+    step = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",))
     step.take()
 
-    assert {message.guard for message in place.sent(MessageKind.RECORD)} == {guard}
+    assert {message.guard for message in place.sent(TransferMessageKind.RECORD)} == {guard}
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in calls]
 
 
@@ -162,12 +162,12 @@ def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_agai
     """It needed none, until its owner let it start here, too; then the service put one."""
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
-    TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
     place.asks(later)
     name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
     place.decide(name, outcome="exit", exit_status="99")
 
-    answer = TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    answer = DueStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
 
     assert answer == "exit 99"
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
@@ -190,14 +190,14 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
-    TransferStarterStep(place.task(**again), "", ("true",)).take()
-    [asked] = place.sent(MessageKind.ASK)
+    DueStarterStep(place.task(**again), "", ("true",)).take()
+    [asked] = place.sent(TransferMessageKind.ASK)
     place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
 
-    TransferStarterStep(place.task(**again), "", ("true",)).take()
+    DueStarterStep(place.task(**again), "", ("true",)).take()
 
     assert asked.restarted == "yes"
-    records = {(one.queue, one.remote, one.phase) for one in place.sent(MessageKind.RECORD)}
+    records = {(one.queue, one.remote, one.phase) for one in place.sent(TransferMessageKind.RECORD)}
     assert records == {("transfer-beta", "beta", each) for each in PHASES}
     assert len(place.calls("beta qstat -s a -u")) == 1
     assert place.calls("delta") == []
@@ -226,7 +226,9 @@ def test_a_task_whose_error_was_cleared_asks_which_transfer_it_is(place: Place) 
     answer = place.step()
 
     assert answer.startswith("again ")
-    assert [message.transfer for message in place.sent(MessageKind.ASK)] == ["gb.alpha.7.0.0"]
+    assert [message.transfer for message in place.sent(TransferMessageKind.ASK)] == [
+        "gb.alpha.7.0.0"
+    ]
     assert place.away() is None
 
 
@@ -236,10 +238,10 @@ def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
 
-    TransferStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
+    DueStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
 
-    assert {one.submitted for one in place.sent(MessageKind.RECORD)} == {"1795212523"}
-    assert {one.submitted for one in place.sent(MessageKind.ASK)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(TransferMessageKind.RECORD)} == {"1795212523"}
+    assert {one.submitted for one in place.sent(TransferMessageKind.ASK)} == {"1795212523"}
 
 
 def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) -> None:
@@ -252,13 +254,13 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
 
     assert pauses_s[0] <= 6
     assert pauses_s[-1] > 30
-    assert len(place.sent(MessageKind.ASK)) == 6
+    assert len(place.sent(TransferMessageKind.ASK)) == 6
 
 
 def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
     """A pause is a half to the whole of the longest, by chance."""
     pauses_s = [
-        int(retry_step_later(place.task(), StarterMessage()).split()[1]) for _ in range(40)
+        int(retry_step_later(place.task(), TransferMessage()).split()[1]) for _ in range(40)
     ][-30:]
 
     assert len(set(pauses_s)) > 1
@@ -270,24 +272,24 @@ def test_a_starter_that_slept_long_tells_its_record_again_and_asks_nothing_of_be
 ) -> None:
     """The service may have lost it, and its FIFO; what others did to the remote job stays."""
     place.step()
-    place.task().ask(DesiredJobState.RUNNING)
+    place.task().ask(DesiredLocalJobState.RUNNING)
     place.step()
-    told, asked = len(place.sent(MessageKind.RECORD)), len(place.calls("beta"))
+    told, asked = len(place.sent(TransferMessageKind.RECORD)), len(place.calls("beta"))
 
-    fifo = place.folder / "spool/wake" / place.sent(MessageKind.RECORD)[0].wake
+    fifo = place.folder / "spool/wake" / place.sent(TransferMessageKind.RECORD)[0].wake
     fifo.unlink()
     answer = place.step(noted="look")
 
     assert answer.startswith("wait 60 ")
     assert fifo.is_fifo()
-    assert len(place.sent(MessageKind.RECORD)) == told + 1
+    assert len(place.sent(TransferMessageKind.RECORD)) == told + 1
     assert len(place.calls("beta")) == asked
 
 
 def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place: Place) -> None:
     place.step()
     place.start_away()
-    place.task().ask(DesiredJobState.SUSPENDED)
+    place.task().ask(DesiredLocalJobState.SUSPENDED)
 
     place.step(noted="look")
     place.step()
@@ -359,7 +361,7 @@ def write_mapping(place: Place, rules: str) -> None:
 
 def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
     place.down("beta")
-    with pytest.raises(JobNotAccepted):
+    with pytest.raises(TemporaryJobRefusal):
         place.step()
     place.leads("transfer-beta", "delta")
     place.down("beta", is_down=False)
@@ -390,7 +392,7 @@ def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Pla
     error = (place.folder / "active/error").read_text()
     reason = "beta has no h_rt: no limits there; no local queue can run the job either"
     assert error == f"gridbridge: {reason}\n"
-    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["error"]
+    assert [closed.outcome for closed in place.sent(TransferMessageKind.CLOSED)] == ["error"]
 
 
 def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> None:
@@ -404,7 +406,7 @@ def test_a_job_that_can_not_go_there_is_marked_and_sent_home(place: Place) -> No
         f"alpha qalter {mark}: no limits there 7",
         f"alpha qalter {UNDEFER}",
     ]
-    assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["requeue"]
+    assert [closed.outcome for closed in place.sent(TransferMessageKind.CLOSED)] == ["requeue"]
 
 
 @pytest.fixture
@@ -427,7 +429,7 @@ def was_shut_out(place: Place, seconds_ago: float) -> None:
 
 def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
     """A directory service that is away there for minutes marks nobody's jobs."""
-    answers = [do_due_step(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
+    answers = [run_next_starter_step(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
 
     assert answers == ["again"] * 9
     assert shut.calls("remote=false") == []
@@ -442,20 +444,20 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
     shut: Place, tries: int, seconds: float, answers: list[str]
 ) -> None:
     was_shut_out(shut, seconds)
-    taken = [do_due_step(shut.task(), "", ("true",)) for _ in range(tries)]
+    taken = [run_next_starter_step(shut.task(), "", ("true",)) for _ in range(tries)]
 
     assert [answer.split()[0] for answer in taken] == answers
-    assert [one.cause for one in shut.sent(MessageKind.CLOSED)] == [
-        FailureCause.BARRED
+    assert [one.cause for one in shut.sent(TransferMessageKind.CLOSED)] == [
+        TransferFailureCause.BARRED
     ] * answers.count("exit")
 
 
 @pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
 def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -> None:
-    answer = do_due_step(place.task(SGE_ACCOUNT=account), "", ("true",))
+    answer = run_next_starter_step(place.task(SGE_ACCOUNT=account), "", ("true",))
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
-    [closed] = place.sent(MessageKind.CLOSED)
+    [closed] = place.sent(TransferMessageKind.CLOSED)
     assert closed.reason == "this job was sent here, and no job is sent on"
 
 
@@ -477,7 +479,7 @@ def test_a_long_note_fits_into_the_record(place: Place) -> None:
     write_mapping(place, "resource/gpu/reject=none there\n")
     place.step()
 
-    told = place.sent(MessageKind.RECORD)
+    told = place.sent(TransferMessageKind.RECORD)
     assert {one.reason[:30] for one in told if one.remote_id} == {"soft request gpu=" + "x" * 13}
     assert place.step().startswith("wait")
 
@@ -495,7 +497,7 @@ def test_a_verdict_is_the_end(place: Place) -> None:
     place.decide(outcome="exit", exit_status="7")
 
     assert place.step() == "exit 7"
-    assert [message.exit_status for message in place.sent(MessageKind.CLOSED)] == ["7"]
+    assert [message.exit_status for message in place.sent(TransferMessageKind.CLOSED)] == ["7"]
 
 
 def test_a_step_killed_after_it_closed_gives_the_same_answer_again(place: Place) -> None:
@@ -513,11 +515,13 @@ def test_notify_of_a_deletion_deletes_and_waits_for_the_end(place: Place) -> Non
     place.start_away()
     place.home("dr")
 
-    assert place.step(noted=DesiredJobState.DEAD).startswith("wait")
+    assert place.step(noted=DesiredLocalJobState.DEAD).startswith("wait")
     assert place.away() is None
     place.decide(outcome="signal", signal="12")
     assert place.step() == "signal 12"
-    assert [closed.desired for closed in place.sent(MessageKind.CLOSED)] == [DesiredJobState.DEAD]
+    assert [closed.desired for closed in place.sent(TransferMessageKind.CLOSED)] == [
+        DesiredLocalJobState.DEAD
+    ]
 
 
 @pytest.mark.parametrize(("letters", "answer"), [("Rr", "exit 99"), ("dRr", "signal 12")])
@@ -528,7 +532,7 @@ def test_an_end_that_a_warning_brought_about_is_no_end_of_what_was_put_back(
     place.start_away()
     place.home(letters)
 
-    place.step(noted=DesiredJobState.DEAD)
+    place.step(noted=DesiredLocalJobState.DEAD)
     place.decide(outcome="signal", signal="12")
 
     assert place.step() == answer
@@ -539,12 +543,12 @@ def test_notify_of_a_suspension_suspends_at_once(place: Place) -> None:
     place.start_away()
     place.home("s")
 
-    place.step(noted=DesiredJobState.SUSPENDED)
+    place.step(noted=DesiredLocalJobState.SUSPENDED)
 
     assert place.away() == "hs"
 
 
-@pytest.mark.parametrize("noted", [DesiredJobState.SUSPENDED, DesiredJobState.DEAD])
+@pytest.mark.parametrize("noted", [DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.DEAD])
 def test_a_limits_signal_does_nothing(place: Place, noted: str) -> None:
     """USR1 of s_rt, and USR2 that the shepherd sends before h_rt's kill."""
     place.limits(job="100")
@@ -563,7 +567,7 @@ def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
     (place.folder / "beta/41").write_text("hs")
     record = place.task().record()
     assert record
-    place.task().save(record.but(desired=DesiredJobState.SUSPENDED))
+    place.task().save(record.but(desired=DesiredLocalJobState.SUSPENDED))
 
     place.step()
 
@@ -573,7 +577,7 @@ def test_an_adopted_job_that_was_suspended_runs_again(place: Place) -> None:
 def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").write_text("S")
-    place.task().ask(DesiredJobState.SUSPENDED)
+    place.task().ask(DesiredLocalJobState.SUSPENDED)
 
     place.step()
 
@@ -583,7 +587,7 @@ def test_a_queue_suspended_at_beta_does_not_hide_a_job_from_suspension(place: Pl
 def test_a_job_that_is_gone_at_beta_is_no_trouble_to_suspend(place: Place) -> None:
     place.step()
     (place.folder / "beta/41").unlink()
-    place.task().ask(DesiredJobState.SUSPENDED)
+    place.task().ask(DesiredLocalJobState.SUSPENDED)
 
     assert place.step().startswith("wait")
 
@@ -593,7 +597,9 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
     for name in ("qalter", "qstat"):
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
-    answers = [do_due_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
+    answers = [
+        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)
+    ]
 
     assert answers == ["again"] * UNABLE + ["exit"]
     assert "h_vmem" in (place.folder / "active" / "error").read_text()
@@ -602,7 +608,9 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
 def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     place.down("alpha")
 
-    answers = {do_due_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
+    answers = {
+        run_next_starter_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)
+    }
 
     assert answers == {"again"}
 
@@ -610,8 +618,8 @@ def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
 def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place: Place) -> None:
     place.down("beta")
     for _ in range(4):
-        do_due_step(place.task(), "", ("true",))
-    told = [each.reason for each in place.sent(MessageKind.RECORD) if each.reason]
+        run_next_starter_step(place.task(), "", ("true",))
+    told = [each.reason for each in place.sent(TransferMessageKind.RECORD) if each.reason]
     place.down("beta", False)
     place.step()
 
@@ -625,11 +633,20 @@ def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place:
 def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     """The service goes by causes, whatever is said of them."""
     place.step()
-    for cause in (FailureCause.HERE, FailureCause.HERE, FailureCause.UNREACHED):
+    for cause in (
+        TransferFailureCause.HERE,
+        TransferFailureCause.HERE,
+        TransferFailureCause.UNREACHED,
+    ):
         place.task().excuse("no answer", cause)
 
-    told = sorted((one.at, one.cause) for one in place.sent(MessageKind.RECORD) if one.cause)
-    assert [cause for _, cause in told] == [FailureCause.HERE, FailureCause.UNREACHED]
+    told = sorted(
+        (one.at, one.cause) for one in place.sent(TransferMessageKind.RECORD) if one.cause
+    )
+    assert [cause for _, cause in told] == [
+        TransferFailureCause.HERE,
+        TransferFailureCause.UNREACHED,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -637,11 +654,11 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     [
         (b"", False),
         (
-            encode_local_queues(LocalOnlyQueues(queues="all.q", all_say="yes")),
+            encode_local_only_queues(LocalOnlyQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
         (
-            encode_local_queues(LocalOnlyQueues(queues="all.q,big.q")),
+            encode_local_only_queues(LocalOnlyQueues(queues="all.q,big.q")),
             "-q all.q,big.q -hard -l h_rt=INFINITY",
         ),
     ],

@@ -57,7 +57,7 @@ class Job:
     def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
         """Show what its remote job used."""
         local = f"12.{task}" if task else "12"
-        path = published_values.usage_path(local, owner, self.shown)
+        path = published_values.root_epilog_usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
         published_files.publish_file(path, told if data is None else data)
         return Path(path)

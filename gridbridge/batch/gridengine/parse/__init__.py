@@ -1,27 +1,27 @@
 """Reads what Grid Engine's clients print as XML: lists, jobs, and any short document."""
 
 from gridbridge.batch.gridengine.parse.details import (
+    parse_array_concurrency_limits,
     parse_begun_tasks,
-    parse_groups_and_checkpoints,
     parse_job_detail,
-    parse_task_caps,
+    parse_unix_groups_and_ckpts,
 )
 from gridbridge.batch.gridengine.parse.documents import (
     QUEUE,
-    drop_element,
-    iterate_elements,
+    for_each_listed_job_and_queue,
+    free_parsed_element,
+    iterate_xml_elements,
     parse_repaired_xml,
-    parse_short_document,
+    parse_short_xml,
     require_job_list,
-    take_list_rows,
 )
 from gridbridge.batch.gridengine.parse.lists import (
     BATCH,
     FIXED,
     TRUE,
-    count_listed_tasks,
+    count_tasks_in_ranges,
     parse_cluster_snapshot,
-    parse_logged_job_state,
+    parse_job_state_log_unknown,
     parse_printed_time,
 )
 
@@ -30,18 +30,18 @@ __all__ = (
     "FIXED",
     "QUEUE",
     "TRUE",
-    "count_listed_tasks",
-    "drop_element",
-    "iterate_elements",
+    "count_tasks_in_ranges",
+    "for_each_listed_job_and_queue",
+    "free_parsed_element",
+    "iterate_xml_elements",
+    "parse_array_concurrency_limits",
     "parse_begun_tasks",
     "parse_cluster_snapshot",
-    "parse_groups_and_checkpoints",
     "parse_job_detail",
-    "parse_logged_job_state",
+    "parse_job_state_log_unknown",
     "parse_printed_time",
     "parse_repaired_xml",
-    "parse_short_document",
-    "parse_task_caps",
+    "parse_short_xml",
+    "parse_unix_groups_and_ckpts",
     "require_job_list",
-    "take_list_rows",
 )

@@ -1,18 +1,18 @@
 """Reads what `qstat -j JOB -xml` prints, of all versions."""
 
 from gridbridge.batch.gridengine.parse.documents import (
-    iterate_elements,
     iterate_leaf_texts,
+    iterate_xml_elements,
     parse_repaired_xml,
-    unescape_angle,
+    unescape_less_than,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.job import JobDetail
+from gridbridge.model.job import JobAccountAndErrors
 
 _Leafs = dict[str, list[str]]
 
 
-def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
+def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     """Read `qstat -j JOB -xml`: one value a job found, none when the job is unknown.
 
     A name or pattern finds several. The names of the lists around the leafs vary by version
@@ -26,25 +26,25 @@ def parse_begun_tasks(data: bytes) -> list[int]:
     return parse_repaired_xml(data, _read_begun)
 
 
-def parse_groups_and_checkpoints(data: bytes) -> dict[int, tuple[str, str]]:
+def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
     """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
     return parse_repaired_xml(data, _read_judged)
 
 
 def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
     judgements, job = dict[int, tuple[str, str]](), 0
-    for tag, text in iterate_leaf_texts(iterate_elements(document)):
+    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
         if tag == "JB_job_number":
             job = int(text)
             judgements[job] = "", ""
         elif job and tag == "JB_group":
-            judgements[job] = unescape_angle(text), judgements[job][1]
+            judgements[job] = unescape_less_than(text), judgements[job][1]
         elif job and tag == "JB_checkpoint_name":
-            judgements[job] = judgements[job][0], unescape_angle(text)
+            judgements[job] = judgements[job][0], unescape_less_than(text)
     return judgements
 
 
-def parse_task_caps(data: bytes) -> dict[int, int]:
+def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
     """Parse how many tasks of each array may run at once, from `qstat -j -xml` (qsub(1) -tc).
 
     Jobs without such a limit are left out.
@@ -52,15 +52,15 @@ def parse_task_caps(data: bytes) -> dict[int, int]:
     return parse_repaired_xml(data, _read_caps)
 
 
-def _read_details(document: bytes) -> tuple[JobDetail, ...]:
+def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
     """Begin a new job at each JB_job_number: that leaf comes first in every version."""
     jobs: list[_Leafs] = []
-    walked = iterate_elements(document)
+    walked = iterate_xml_elements(document)
     for tag, text in iterate_leaf_texts(walked):
         if tag == "JB_job_number":
             jobs.append({})
         if jobs:
-            jobs[-1].setdefault(tag, []).append(unescape_angle(text))
+            jobs[-1].setdefault(tag, []).append(unescape_less_than(text))
     if not jobs and walked.root.tag != "unknown_jobs":
         raise ParseError(f"qstat: no job in <{walked.root.tag}>")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
@@ -70,14 +70,14 @@ def _read_details(document: bytes) -> tuple[JobDetail, ...]:
 def _read_begun(document: bytes) -> list[int]:
     return [
         int(text)
-        for tag, text in iterate_leaf_texts(iterate_elements(document))
+        for tag, text in iterate_leaf_texts(iterate_xml_elements(document))
         if tag == "JAT_task_number"
     ]
 
 
 def _read_caps(document: bytes) -> dict[int, int]:
     caps, job = dict[int, int](), 0
-    for tag, text in iterate_leaf_texts(iterate_elements(document)):
+    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
         if tag == "JB_job_number":
             job = int(text)
         elif tag == "JB_ja_task_concurrency" and int(text) > 0:
@@ -85,9 +85,9 @@ def _read_caps(document: bytes) -> dict[int, int]:
     return caps
 
 
-def _detail(leafs: _Leafs, messages: list[str]) -> JobDetail:
+def _detail(leafs: _Leafs, messages: list[str]) -> JobAccountAndErrors:
     first = {tag: texts[0] for tag, texts in leafs.items()}
-    return JobDetail(
+    return JobAccountAndErrors(
         job_id=int(first["JB_job_number"]),
         name=first["JB_job_name"],
         owner=first["JB_owner"],

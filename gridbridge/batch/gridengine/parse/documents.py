@@ -49,7 +49,9 @@ def _not_xml(data: bytes, program: str) -> str:
     return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
 
 
-def iterate_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+def iterate_xml_elements(
+    document: bytes, *tags: str
+) -> "etree.iterparse[tuple[str, etree._Element]]":
     """Yield a document's elements of these tags as they end; all elements without tags."""
     return etree.iterparse(
         BytesIO(document),
@@ -62,24 +64,24 @@ def iterate_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str,
     )
 
 
-def parse_short_document(data: bytes, program: str = "qstat") -> etree._Element:
+def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
     """Parse a short document, repaired if necessary; the ParseError names the program."""
     return parse_repaired_xml(data, etree.fromstring, program)
 
 
-def take_list_rows(document: bytes, take: Callable[[etree._Element], None]) -> None:
+def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Element], None]) -> None:
     """Call `take` with each job and queue of a list; ParseError for another document.
 
     A queue comes after its jobs.
     """
-    walked = iterate_elements(document, ROW, QUEUE)
+    walked = iterate_xml_elements(document, ROW, QUEUE)
     for _, element in walked:
         take(element)
-        drop_element(element)
+        free_parsed_element(element)
     require_job_list(walked.root)
 
 
-def drop_element(element: etree._Element) -> None:
+def free_parsed_element(element: etree._Element) -> None:
     """Empty an element, and unlink the one before it; lxml still needs the current one."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
@@ -102,7 +104,7 @@ def iterate_leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[t
             yield str(element.tag), element.text or ""
 
 
-def unescape_angle(raw: str) -> str:
+def unescape_less_than(raw: str) -> str:
     """Undo the escape by which 8.1.9 writes a `<`."""
     return raw.replace("%lt;", "<")
 

@@ -14,14 +14,14 @@ from functools import lru_cache, partial
 from gridbridge.batch.gridengine import sge_state_letters
 from gridbridge.batch.gridengine.parse.documents import (
     QUEUE,
+    for_each_listed_job_and_queue,
     parse_repaired_xml,
-    take_list_rows,
-    unescape_angle,
+    unescape_less_than,
 )
 from gridbridge.model.ids import PREFIX, parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.states import JobFact, JobState
+from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.states import JobState, JobStateFact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def parse_cluster_snapshot(
     )
 
 
-def _besteffort(queues: Iterable[QueueStatus]) -> int | None:
+def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
     """Count the free slots of best-effort queues; what another queue suspended takes nothing."""
     free = [queue.free_slots for queue in queues if queue.is_besteffort]
     return sum(free) if free else None
@@ -83,8 +83,8 @@ class _Lists:
     def __init__(
         self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
     ) -> None:
-        self.queues: list[QueueStatus] = []
-        self.jobs: dict[int, tuple[JobStatus, ...]] = {}
+        self.queues: list[QueueInstanceStatus] = []
+        self.jobs: dict[int, tuple[JobListRow, ...]] = {}
         self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
@@ -92,7 +92,9 @@ class _Lists:
 
     @property
     def pending(self) -> int:
-        return sum(n for text, n in self._tasks.items() if parse_logged_job_state(text).can_start)
+        return sum(
+            n for text, n in self._tasks.items() if parse_job_state_log_unknown(text).can_start
+        )
 
     def take(self, element: "_Element") -> None:
         leafs = {child.tag: child.text or "" for child in element}
@@ -101,13 +103,13 @@ class _Lists:
             return
         job_id = int(leafs["JB_job_number"])
         if job_id not in self._uncounted:
-            self._tasks[leafs["state"]] += count_listed_tasks(leafs.get("tasks", ""))
+            self._tasks[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
         if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
             row = _job(leafs, _queue_around(element, leafs), self._zone)
             self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
 
 
-def _joined(rows: tuple[JobStatus, ...], row: JobStatus) -> tuple[JobStatus, ...]:
+def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
     """Add a row; with -f a parallel job has one on each host, which become one with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
@@ -124,18 +126,18 @@ def _read_lists(
     zone: tzinfo | None,
 ) -> _Lists:
     lists = _Lists(job_ids, uncounted, zone)
-    take_list_rows(document, lists.take)
+    for_each_listed_job_and_queue(document, lists.take)
     return lists
 
 
-def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueStatus:
+def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueInstanceStatus:
     remote = values.get("remote")
-    return QueueStatus(
+    return QueueInstanceStatus(
         name=leafs["name"],
         slots_used=int(leafs["slots_used"]),
         slots_reserved=int(leafs.get("slots_resv", "0")),
         slots_total=int(leafs["slots_total"]),
-        state=sge_state_letters.parse_queue_letters(leafs.get("state", "")),
+        state=sge_state_letters.parse_queue_state_letters(leafs.get("state", "")),
         takes_batch=BATCH in leafs.get("qtype", BATCH),
         sends_away=remote in TRUE,
         says_stay=remote in _FALSE,
@@ -149,13 +151,13 @@ def _values(queue: "_Element") -> dict[str | None, str | None]:
     return {resource.get("name"): resource.text for resource in own}
 
 
-def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
-    return JobStatus(
+def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
+    return JobListRow(
         job_id=int(leafs["JB_job_number"]),
         tasks=parse_task_ranges(leafs.get("tasks", "")),
-        name=unescape_angle(leafs["JB_name"]),
-        owner=unescape_angle(leafs["JB_owner"]),
-        state=parse_logged_job_state(leafs["state"]),
+        name=unescape_less_than(leafs["JB_name"]),
+        owner=unescape_less_than(leafs["JB_owner"]),
+        state=parse_job_state_log_unknown(leafs["state"]),
         queue=queue,
         since=_since(leafs, zone),
         slots=int(leafs["slots"]),
@@ -163,10 +165,10 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
 
 
 @lru_cache(maxsize=256)
-def parse_logged_job_state(text: str) -> JobState:
+def parse_job_state_log_unknown(text: str) -> JobState:
     """Parse state letters; each combination with an unknown letter is logged once."""
-    state = sge_state_letters.parse_job_letters(text)
-    if JobFact.UNKNOWN in state.facts:
+    state = sge_state_letters.parse_job_state_letters(text)
+    if JobStateFact.UNKNOWN in state.facts:
         _LOG.warning("event=unknown_job_state letters=%r", text)
     return state
 
@@ -193,6 +195,6 @@ def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 @lru_cache(maxsize=1024)
-def count_listed_tasks(text: str) -> int:
+def count_tasks_in_ranges(text: str) -> int:
     """Count the tasks that `1-9:2,12` names; an empty text counts as one job."""
     return sum(map(len, parse_task_ranges(text))) if text else 1

@@ -59,7 +59,7 @@ class CampaignNearEnd:
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
-class TailScheduler(Protocol):
+class SpeculationScheduler(Protocol):
     """A module with a function that chooses speculative attempts near a campaign's end."""
 
     def choose_speculative_attempts(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gridbridge.decisions.campaigns.schedulers import speculative, test_campaigns, workqueue
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import (
     CampaignScheduler,
-    TailScheduler,
+    SpeculationScheduler,
 )
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -14,7 +14,7 @@ BY_TYPE: Mapping[CampaignType, CampaignScheduler] = {
     CampaignType.TEST: test_campaigns,
     CampaignType.DEFAULT: workqueue,
 }
-AT_THE_END: Mapping[CampaignType, TailScheduler] = {
+AT_THE_END: Mapping[CampaignType, SpeculationScheduler] = {
     CampaignType.DEFAULT: speculative
 }  # other campaigns have no speculative attempts
 
@@ -24,6 +24,6 @@ def scheduler_of_campaign(campaign: Campaign) -> CampaignScheduler:
     return BY_TYPE[campaign.jdl.type]
 
 
-def tail_scheduler_of(campaign: Campaign) -> TailScheduler | None:
+def speculation_scheduler_of(campaign: Campaign) -> SpeculationScheduler | None:
     """Return the module that chooses a campaign's speculative attempts; None without any."""
     return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

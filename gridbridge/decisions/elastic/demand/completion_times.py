@@ -11,9 +11,9 @@ from gridbridge.decisions.elastic.cell_counts import elapsed_s
 from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
-    count_pieces_that_fit_host,
+    count_task_pieces_for_host,
 )
-from gridbridge.decisions.elastic.demand.pending_demand import PendingTaskShape
+from gridbridge.decisions.elastic.demand.pending_demand import StartableTasksOfShape
 from gridbridge.model.elastic.cell import RunningTaskGroup
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
@@ -22,8 +22,8 @@ SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_
 Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
 
 
-def estimate_waiting_slot_s(
-    pending_shapes: Iterable[PendingTaskShape], runtimes: Runtimes
+def waiting_tasks_slot_seconds(
+    pending_shapes: Iterable[StartableTasksOfShape], runtimes: Runtimes
 ) -> float | None:
     """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
@@ -36,7 +36,7 @@ def estimate_waiting_slot_s(
     return total
 
 
-def estimate_running_slot_s(
+def running_tasks_slot_seconds(
     begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
 ) -> float | None:
     """Return the slot-seconds that running tasks still need; None if one is unknown.
@@ -54,10 +54,10 @@ def estimate_running_slot_s(
 
 
 def first_tasks_for_slots(
-    pending_shapes: Iterable[tuple[PendingTaskShape, int]], slots: float
-) -> list[tuple[PendingTaskShape, int]]:
+    pending_shapes: Iterable[tuple[StartableTasksOfShape, int]], slots: float
+) -> list[tuple[StartableTasksOfShape, int]]:
     """Return the first waiting tasks that together fill the given number of slots."""
-    first = list[tuple[PendingTaskShape, int]]()
+    first = list[tuple[StartableTasksOfShape, int]]()
     for pending_shape, tasks in pending_shapes:
         fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
         if fitting > 0:
@@ -82,7 +82,7 @@ class TransferQueueCapacity:
         self._ground = placement
 
     def sooner(
-        self, pending_shape: PendingTaskShape, boot_s: float, late_s: float
+        self, pending_shape: StartableTasksOfShape, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if before a new node boots.
 
@@ -102,15 +102,15 @@ class TransferQueueCapacity:
         name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, pending_shape: PendingTaskShape, queue: str) -> bool:
+    def _takes(self, pending_shape: StartableTasksOfShape, queue: str) -> bool:
         """Say whether a transfer queue would accept such a task."""
         need, rooms = pending_shape.need, self._rooms.get(queue, ())
         return (
-            sum(count_pieces_that_fit_host(need, room, self._ground) for room in rooms)
+            sum(count_task_pieces_for_host(need, room, self._ground) for room in rooms)
             >= need.pieces
         )
 
-    def take(self, queue: str, pending_shape: PendingTaskShape, tasks: int) -> int:
+    def take(self, queue: str, pending_shape: StartableTasksOfShape, tasks: int) -> int:
         """Reserve the slots of tasks that a transfer queue can start; return how many."""
         if queue not in self._free:
             return tasks
@@ -119,5 +119,5 @@ class TransferQueueCapacity:
         return started
 
 
-def _slots_per_task(pending_shape: PendingTaskShape) -> int:
+def _slots_per_task(pending_shape: StartableTasksOfShape) -> int:
     return max(1, pending_shape.need.all_slots)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.cell_counts import (
     are_too_many_hosts_unready,
-    cluster_nodes_by_name,
     count_unready_hosts,
     elapsed_s,
+    nodes_by_name_without_standby,
 )
 from gridbridge.decisions.elastic.demand import completion_times, node_budget
 from gridbridge.decisions.elastic.demand.demand_round_context import (
@@ -16,26 +16,26 @@ from gridbridge.decisions.elastic.demand.demand_round_context import (
 )
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_unopened_hosts,
-    is_arriving_in_time,
+    is_node_arriving_in_time,
     most_slots_on_one_host,
-    queue_instances_by_host,
+    ordinary_queues_by_host,
     requested_host_patterns,
     transfer_queue_capacity,
 )
 from gridbridge.decisions.elastic.demand.host_capacity import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
-    explain_unschedulable_task,
-    limit_new_nodes,
+    new_node_limits_by_budgets,
+    why_no_new_node_could_run_task,
 )
 from gridbridge.decisions.elastic.demand.pending_demand import (
-    PendingTaskShape,
+    StartableTasksOfShape,
     demand_without_stuck_jobs,
-    find_startable_demand,
     jobs_still_stuck,
+    mark_jobs_stuck_despite_room,
     repeat_refusal_for_jobs,
+    startable_demand_and_refusals,
     stuck_job_refusals,
-    track_unstarted_jobs_with_room,
 )
 from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
 from gridbridge.decisions.elastic.demand.scale_up import (
@@ -51,12 +51,16 @@ from gridbridge.decisions.elastic.demand.task_requirements import TaskRequiremen
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
     BalanceSituation,
-    BalanceVerdict,
-    WatchedWaitingJobs,
+    WaitingJobsHistory,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 
@@ -66,15 +70,15 @@ class WaitingTaskPacking:
 
     blocks: HostBlocks
     fit: int  # tasks
-    left: tuple[tuple[PendingTaskShape, int], ...]  # tasks without room
+    left: tuple[tuple[StartableTasksOfShape, int], ...]  # tasks without room
     buffer: tuple[tuple[TaskRequirement, int], ...]  # what is to be spare and is not
 
 
-def decide_by_demand(
+def plan_balance_by_demand(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
 ) -> BalancePlan:
     """Return the balance plan of one round by policy demand.
 
@@ -85,25 +89,25 @@ def decide_by_demand(
     pending_shapes, refused, watched = _demand(context)
     packed = _packed(context, pending_shapes)
     plan = BalancePlan(
-        verdict=BalanceVerdict.NO_NEED,
+        verdict=BalancePlanReason.NO_NEED,
         figures=_figures(context, pending_shapes),
         refused=(*refused, *_impossible(context, packed)),
         wake=None if situation.standby is None else (),
         watched=watched,
     )
     if not rules.max_nodes:
-        return replace(plan, verdict=BalanceVerdict.NO_MAXIMUM)
+        return replace(plan, verdict=BalancePlanReason.NO_MAXIMUM)
     if are_too_many_hosts_unready(situation):
-        return replace(plan, verdict=BalanceVerdict.UNREADY)
+        return replace(plan, verdict=BalancePlanReason.UNREADY)
     if unpaid := node_budget.idle_nodes_beyond_month_budget(
         situation, rules, demand, pools, context.order
     ):
-        return replace(plan, verdict=BalanceVerdict.MONTH_SPENT, remove=unpaid)
+        return replace(plan, verdict=BalancePlanReason.MONTH_SPENT, remove=unpaid)
     if dear := node_budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
-        return replace(plan, verdict=BalanceVerdict.TOO_DEAR, remove=dear)
+        return replace(plan, verdict=BalancePlanReason.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, context, packed, pending_shapes)
-    if grown.add or grown.wake or grown.verdict is BalanceVerdict.BELOW_MINIMUM:
+    if grown.add or grown.wake or grown.verdict is BalancePlanReason.BELOW_MINIMUM:
         return grown
     return plan_node_removal(grown, situation, demand, context.least, packed.blocks, context.order)
 
@@ -111,19 +115,19 @@ def decide_by_demand(
 def _demand(
     context: DemandRoundContext,
 ) -> tuple[
-    tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WatchedWaitingJobs]
+    tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
     """Return the demand, refusals of other jobs, and the watched jobs to remember."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
-    demand, refused = find_startable_demand(
+    demand, refused = startable_demand_and_refusals(
         situation,
         most_slots_on_one_host(situation.cell, [offer.room for offer in context.offers]),
         still.keys(),
     )
     rows = {
         **still,
-        **track_unstarted_jobs_with_room(
+        **mark_jobs_stuck_despite_room(
             demand, situation, context.there, context.placement, after_s
         ),
     }
@@ -134,9 +138,11 @@ def _demand(
     )
 
 
-def _figures(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> BalanceFigures:
+def _figures(
+    context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
+) -> BalanceFigures:
     situation = context.situation
-    nodes, by_host = cluster_nodes_by_name(situation), queue_instances_by_host(situation)
+    nodes, by_host = nodes_by_name_without_standby(situation), ordinary_queues_by_host(situation)
     usable = [
         instance for instances in by_host.values() for instance in instances if instance.is_usable
     ]
@@ -157,7 +163,7 @@ def _figures(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) ->
         else elapsed_s(situation.last_change, situation.now),
         tasks=sum(pending_shape.tasks for pending_shape in demand),
         coming=sum(
-            is_arriving_in_time(node, situation, context.demand.boot_timeout_s)
+            is_node_arriving_in_time(node, situation, context.demand.boot_timeout_s)
             for node in situation.nodes
         ),
         most=context.most,
@@ -168,12 +174,14 @@ def _figures(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) ->
     )
 
 
-def _packed(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> WaitingTaskPacking:
+def _packed(
+    context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
+) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
     Tasks that may already add nodes come first, among them those with large requirements.
     """
-    blocks, fit, unplaced = context.rooms, 0, list[tuple[PendingTaskShape, int]]()
+    blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfShape, int]]()
     in_order = sorted(
         demand,
         key=lambda pending_shape: (
@@ -199,8 +207,8 @@ def _packed(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> 
 
 
 def _possible(
-    unplaced: Sequence[tuple[PendingTaskShape, int]], context: DemandRoundContext
-) -> tuple[tuple[PendingTaskShape, int], ...]:
+    unplaced: Sequence[tuple[StartableTasksOfShape, int]], context: DemandRoundContext
+) -> tuple[tuple[StartableTasksOfShape, int], ...]:
     """Replace each task's alternatives by the smallest one that new nodes could meet."""
     rooms = (
         _whole_host_rooms(context)
@@ -208,13 +216,13 @@ def _possible(
         else ()
     )
 
-    def chosen(pending_shape: PendingTaskShape) -> PendingTaskShape:
+    def chosen(pending_shape: StartableTasksOfShape) -> StartableTasksOfShape:
         if not pending_shape.others:
             return pending_shape
         needs = (
             n
             for n in pending_shape.needs
-            if not explain_unschedulable_task(n, context.offers, context.placement, rooms)
+            if not why_no_new_node_could_run_task(n, context.offers, context.placement, rooms)
         )
         return replace(pending_shape, need=next(needs, pending_shape.need), others=())
 
@@ -231,7 +239,7 @@ def _impossible(
         else ()
     )
     for pending_shape, _ in packed.left:
-        why = explain_unschedulable_task(
+        why = why_no_new_node_could_run_task(
             pending_shape.need, context.offers, context.placement, rooms
         )
         yield from repeat_refusal_for_jobs(why, pending_shape.jobs)
@@ -242,7 +250,7 @@ def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostC
     situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     rooms = capacity_of_unopened_hosts(
-        situation, queue_instances_by_host(situation), context.placement, patterns
+        situation, ordinary_queues_by_host(situation), context.placement, patterns
     )
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
@@ -258,7 +266,7 @@ def _buffer(context: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
     ]
 
 
-def _is_ripe(pending_shape: PendingTaskShape, demand: DemandSection) -> bool:
+def _is_ripe(pending_shape: StartableTasksOfShape, demand: DemandPolicySection) -> bool:
     return pending_shape.waited_s >= demand.wait_s
 
 
@@ -272,21 +280,23 @@ def _grown(
     plan: BalancePlan,
     context: DemandRoundContext,
     packed: WaitingTaskPacking,
-    demand: Sequence[PendingTaskShape],
+    demand: Sequence[StartableTasksOfShape],
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with what is said of none."""
     short = context.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
-        return replace(plan, verdict=BalanceVerdict.ALL_FIT if demand else BalanceVerdict.NO_NEED)
+        return replace(
+            plan, verdict=BalancePlanReason.ALL_FIT if demand else BalancePlanReason.NO_NEED
+        )
     since = plan.figures.unchanged_s
     if since is not None and since < context.demand.grow_pause_s:
-        return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
+        return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     ripe = [ripe_claim for ripe_claim in packed.left if _is_ripe(ripe_claim[0], context.demand)]
     if packed.left and not ripe and not packed.buffer and short <= 0:
-        return replace(plan, verdict=BalanceVerdict.NOT_YET)
+        return replace(plan, verdict=BalancePlanReason.NOT_YET)
     plan, ripe = _patient(plan, context, ripe, demand)
     if (
-        plan.verdict in (BalanceVerdict.SOON, BalanceVerdict.ELSEWHERE)
+        plan.verdict in (BalancePlanReason.SOON, BalancePlanReason.ELSEWHERE)
         and short <= 0
         and not packed.buffer
     ):
@@ -297,9 +307,9 @@ def _grown(
 def _patient(
     plan: BalancePlan,
     context: DemandRoundContext,
-    ripe: list[tuple[PendingTaskShape, int]],
-    pending_shapes: Sequence[PendingTaskShape],
-) -> tuple[BalancePlan, list[tuple[PendingTaskShape, int]]]:
+    ripe: list[tuple[StartableTasksOfShape, int]],
+    pending_shapes: Sequence[StartableTasksOfShape],
+) -> tuple[BalancePlan, list[tuple[StartableTasksOfShape, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
@@ -312,10 +322,10 @@ def _patient(
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
-                return replace(plan, verdict=BalanceVerdict.SOON), []
+                return replace(plan, verdict=BalancePlanReason.SOON), []
             ripe = completion_times.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    unserved = list[tuple[PendingTaskShape, int]]()
+    unserved = list[tuple[StartableTasksOfShape, int]]()
     transfer_queues = _elsewhere(context)
     for pending_shape, tasks in ripe:
         late_s = pending_shape.waited_s - demand.wait_s - context.rules.interval_s
@@ -325,24 +335,26 @@ def _patient(
             unserved.append((pending_shape, tasks - started))
         if sooner and started:
             figures = replace(figures, elsewhere=sooner[0], elsewhere_s=sooner[1])
-    verdict = BalanceVerdict.ELSEWHERE if ripe and not unserved else plan.verdict
+    verdict = BalancePlanReason.ELSEWHERE if ripe and not unserved else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> float | None:
+def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> float | None:
     """Return the slot-seconds until all tasks are done; None if one is unknown."""
     situation = context.situation
     usable = [
         instance
-        for instances in queue_instances_by_host(situation).values()
+        for instances in ordinary_queues_by_host(situation).values()
         for instance in instances
         if instance.is_usable
     ]
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # nobody tells whose tasks have them
     begun = (tasks for instance in usable for tasks in instance.begun)
-    running_s = completion_times.estimate_running_slot_s(begun, situation.runtimes, situation.now)
-    waiting_s = completion_times.estimate_waiting_slot_s(demand, situation.runtimes)
+    running_s = completion_times.running_tasks_slot_seconds(
+        begun, situation.runtimes, situation.now
+    )
+    waiting_s = completion_times.waiting_tasks_slot_seconds(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
@@ -370,7 +382,7 @@ def _bought(
     plan: BalancePlan,
     context: DemandRoundContext,
     packed: WaitingTaskPacking,
-    ripe: list[tuple[PendingTaskShape, int]],
+    ripe: list[tuple[StartableTasksOfShape, int]],
     short: int,
 ) -> BalancePlan:
     if not context.offers:
@@ -397,23 +409,25 @@ def _bought(
 
 def _purse(context: DemandRoundContext, nodes: int) -> NewNodeLimits:
     settings = context.rules, context.demand, context.pools
-    return limit_new_nodes(context.situation, *settings, context.most, nodes, context.least)
+    return new_node_limits_by_budgets(
+        context.situation, *settings, context.most, nodes, context.least
+    )
 
 
 def _first(
     plan: BalancePlan,
     context: DemandRoundContext,
-    ripe: list[tuple[PendingTaskShape, int]],
+    ripe: list[tuple[StartableTasksOfShape, int]],
     short: int,
 ) -> BalancePlan:
     """Add the first nodes of a cluster that has no node to compare with."""
     if plan.figures.coming:
-        return replace(plan, verdict=BalanceVerdict.ON_THEIR_WAY)
+        return replace(plan, verdict=BalancePlanReason.ON_THEIR_WAY)
     room = context.most - plan.figures.nodes
     nodes = max(short, 1 if ripe else 0)
-    verdict = BalanceVerdict.BELOW_MINIMUM if short > 0 else BalanceVerdict.NO_SLOTS
+    verdict = BalancePlanReason.BELOW_MINIMUM if short > 0 else BalancePlanReason.NO_SLOTS
     return replace(
-        plan, verdict=verdict if room > 0 else BalanceVerdict.FULL, add=max(0, min(nodes, room))
+        plan, verdict=verdict if room > 0 else BalancePlanReason.FULL, add=max(0, min(nodes, room))
     )
 
 
@@ -430,18 +444,18 @@ def _purchased(
     if len(wake) + sum(map(len, progress.bought.values())) < short:
         return _minimum(plan, context, short)
     if wake:
-        return replace(plan, verdict=BalanceVerdict.MORE_WANTED, wake=wake)
+        return replace(plan, verdict=BalancePlanReason.MORE_WANTED, wake=wake)
     if pool is None:
-        verdict = progress.hindrances[0] if progress.hindrances else BalanceVerdict.NO_NODE
+        verdict = progress.hindrances[0] if progress.hindrances else BalancePlanReason.NO_NODE
         if progress.hindrances and progress.limits.closed:
             verdict = progress.limits.closed
         return replace(
-            plan, verdict=verdict if plan.verdict is BalanceVerdict.NO_NEED else plan.verdict
+            plan, verdict=verdict if plan.verdict is BalancePlanReason.NO_NEED else plan.verdict
         )
     price = next(offer.price for offer in context.offers if offer.name == pool)
     return replace(
         plan,
-        verdict=BalanceVerdict.MORE_WANTED,
+        verdict=BalancePlanReason.MORE_WANTED,
         add=len(bought),
         pool=pool,
         groups=tuple(bought) if any(bought) else (),
@@ -455,16 +469,16 @@ def _minimum(plan: BalancePlan, context: DemandRoundContext, short: int) -> Bala
     for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
         if number > 0 and offer.hosts:
-            return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, wake=offer.hosts[:number])
+            return replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM, wake=offer.hosts[:number])
         if number > 0:
             figures = replace(plan.figures, price=offer.price)
             return replace(
                 plan,
-                verdict=BalanceVerdict.BELOW_MINIMUM,
+                verdict=BalancePlanReason.BELOW_MINIMUM,
                 add=number,
                 pool=offer.name,
                 figures=figures,
             )
     first = context.offers[0]
     hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
-    return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, hindrance=hindrance)
+    return replace(plan, verdict=BalancePlanReason.BELOW_MINIMUM, hindrance=hindrance)

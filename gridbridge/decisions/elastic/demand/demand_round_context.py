@@ -7,21 +7,25 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_arriving_nodes,
     capacity_of_typical_node,
     capacity_of_unopened_hosts,
-    describe_cell_placement,
+    collect_cell_placement_facts,
     free_capacity_of_working_hosts,
     requested_host_patterns,
 )
 from gridbridge.decisions.elastic.demand.host_capacity import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     AS_USUAL,
-    PoolOffer,
+    PoolOrStandbyOffer,
     offer_new_nodes_by_pool,
     offer_standby_hosts,
 )
 from gridbridge.decisions.elastic.demand.node_prices import node_count_limits_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +34,10 @@ class DemandRoundContext:
 
     situation: BalanceSituation
     rules: BalanceSection
-    demand: DemandSection
-    pools: Mapping[str, PoolSection]
+    demand: DemandPolicySection
+    pools: Mapping[str, NodePoolSection]
     placement: CellPlacementRules
-    offers: tuple[PoolOffer, ...]
+    offers: tuple[PoolOrStandbyOffer, ...]
     there: HostBlocks  # room on hosts that take work now
     rooms: HostBlocks  # `there`, and the room of nodes on their way
     arriving: int  # slots of nodes on their way
@@ -45,11 +49,11 @@ class DemandRoundContext:
 def prepare_demand_round(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
 ) -> DemandRoundContext:
     """Compute the facts from which policy demand decides a round."""
-    placement = describe_cell_placement(situation, rules.queue)
+    placement = collect_cell_placement_facts(situation, rules.queue)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     order = rank_nodes_for_removal(situation, pools, demand)
     usual = capacity_of_typical_node(situation, placement, patterns)

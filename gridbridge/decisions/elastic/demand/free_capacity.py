@@ -11,8 +11,8 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     FreeHostCapacity,
     HostBlock,
     HostBlocks,
-    QueueOnHost,
-    merge_equal_hosts,
+    QueueFreeSlotsOnHost,
+    merge_hosts_of_equal_capacity,
     parse_consumable_amounts,
 )
 from gridbridge.decisions.elastic.request_expressions import (
@@ -20,7 +20,12 @@ from gridbridge.decisions.elastic.request_expressions import (
     request_expression_matches,
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, QueueInstance, TaskShape
+from gridbridge.model.elastic.cell import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    TaskResourceRequests,
+)
 from gridbridge.model.elastic.cell_configuration import ARCH, CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
@@ -30,14 +35,14 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 from gridbridge.model.request import HOSTNAME, resource_long_name
-from gridbridge.model.states import QueueFact
+from gridbridge.model.states import QueueInstanceStateFact
 
-BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
-BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
+BY_HAND = frozenset((QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.BY_HAND))
+BY_CALENDAR = frozenset((QueueInstanceStateFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def describe_cell_placement(situation: BalanceSituation, queue: str) -> CellPlacementRules:
+def collect_cell_placement_facts(situation: BalanceSituation, queue: str) -> CellPlacementRules:
     """Collect the cell-wide facts that decide on which hosts a task may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
@@ -83,7 +88,7 @@ def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
-def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
+def requested_host_patterns(shapes: Iterable[TaskResourceRequests]) -> frozenset[str]:
     """Return the host patterns that tasks request by -q QUEUE@HOST or -l hostname."""
     all_shapes = tuple(shapes)
     queues = (
@@ -94,7 +99,7 @@ def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
     return frozenset((*queues, *hosts))
 
 
-def queue_instances_by_host(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
+def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return each host's queue instances, without best-effort and transfer queues."""
     by_host = {host.name: list[QueueInstance]() for host in situation.cell.hosts}
     for instance in situation.cell.instances:
@@ -148,7 +153,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
             continue
         if instance.state.facts.isdisjoint(facts):
             open_.add(instance.queue)
-        elif QueueFact.UNREACHABLE not in instance.state.facts:
+        elif QueueInstanceStateFact.UNREACHABLE not in instance.state.facts:
             closed[instance.queue] += 1
     return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
@@ -172,7 +177,7 @@ def free_capacity_of_working_hosts(
     own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
     hosts = {host.name: host for host in situation.cell.hosts}
     ranked = list[tuple[int, HostBlock]]()
-    for name, instances in queue_instances_by_host(situation).items():
+    for name, instances in ordinary_queues_by_host(situation).items():
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
@@ -190,7 +195,7 @@ def free_capacity_of_working_hosts(
             )
             ranked.append((order, (room, (node.name if node else name,))))
     ranked.sort(key=lambda ranked_block: ranked_block[0])
-    return merge_equal_hosts(block for _, block in ranked)
+    return merge_hosts_of_equal_capacity(block for _, block in ranked)
 
 
 def free_capacity_by_host(
@@ -202,7 +207,7 @@ def free_capacity_by_host(
         name: _capacity_of_host(
             hosts.get(name, CellHost(name=name)), instances, placement, patterns
         )
-        for name, instances in queue_instances_by_host(situation).items()
+        for name, instances in ordinary_queues_by_host(situation).items()
     }
 
 
@@ -240,7 +245,7 @@ def _capacity_of_host(
     free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
     return FreeHostCapacity(
         parts=tuple(
-            describe_queue_on_host(
+            queue_values_on_host(
                 instance.queue,
                 0 if is_taken else free[instance.queue],
                 placement.layout,
@@ -263,15 +268,15 @@ def _asks_groups(layout: CellConfiguration, patterns: frozenset[str]) -> bool:
     return bool(patterns) or any(queue.varying for queue in layout.queues.values())
 
 
-def describe_queue_on_host(
+def queue_values_on_host(
     queue: str, free: int, layout: CellConfiguration, groups: frozenset[str], host: str = ""
-) -> QueueOnHost:
+) -> QueueFreeSlotsOnHost:
     """Return a queue with the values that it has on a host of these host groups."""
     cell_queue = layout.queues.get(queue)
     if cell_queue is None:
-        return QueueOnHost(queue=queue, free=free, is_told=False)
+        return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
     on_host = cell_queue.on(host, groups)
-    return QueueOnHost(
+    return QueueFreeSlotsOnHost(
         queue=queue,
         free=free,
         environments=on_host.environments,
@@ -312,7 +317,7 @@ def capacity_of_typical_node(
     """
     occupied = {
         name: instances
-        for name, instances in queue_instances_by_host(situation).items()
+        for name, instances in ordinary_queues_by_host(situation).items()
         if any(i.total for i in instances)
     }
     nodes = {
@@ -336,7 +341,7 @@ def capacity_of_typical_node(
     groups = placement.layout.groups_of(name)
     return FreeHostCapacity(
         parts=tuple(
-            describe_queue_on_host(queue, slots, placement.layout, groups) for queue, slots in kind
+            queue_values_on_host(queue, slots, placement.layout, groups) for queue, slots in kind
         ),
         amounts=tuple(
             amount for amount in _largest_amounts(hosts) if amount[0] in placement.common
@@ -375,7 +380,7 @@ def capacity_of_unopened_hosts(
     hosts_wanted = list(names)
     if not hosts_wanted:
         return {}
-    by_host = queue_instances_by_host(situation)
+    by_host = ordinary_queues_by_host(situation)
     short = {short_host_name(host): host for host in by_host}
     hosts = {host.name: host for host in situation.cell.hosts}
     rooms = dict[str, FreeHostCapacity]()
@@ -401,12 +406,14 @@ def capacity_of_arriving_nodes(
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)
-        if room is not None and is_arriving_in_time(node, situation, timeout_s):
+        if room is not None and is_node_arriving_in_time(node, situation, timeout_s):
             blocks.append((replace(room, group=node.group, is_new=True), (node.name,)))
-    return merge_equal_hosts(blocks)
+    return merge_hosts_of_equal_capacity(blocks)
 
 
-def is_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
+def is_node_arriving_in_time(
+    node: ElasticNode, situation: BalanceSituation, timeout_s: float
+) -> bool:
     """Say whether a node is booting or joining and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late

@@ -25,7 +25,7 @@ BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueOnHost:
+class QueueFreeSlotsOnHost:
     """A queue on one host: its free slots, and the values that hold there."""
 
     queue: str
@@ -42,7 +42,7 @@ class QueueOnHost:
 class FreeHostCapacity:
     """The free slots and consumables of one host, and its resource values."""
 
-    parts: tuple[QueueOnHost, ...]
+    parts: tuple[QueueFreeSlotsOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables
     values: tuple[tuple[str, str], ...] = ()
     tags: frozenset[str] = frozenset()  # what fits it of what is asked for: @@big, hostname=n1|n2
@@ -84,7 +84,7 @@ class CellPlacementRules:
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
-def count_pieces_that_fit_host(
+def count_task_pieces_for_host(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return how many pieces of a task requirement fit on a host."""
@@ -107,7 +107,10 @@ def count_pieces_that_fit_host(
 
 
 def _pieces_in_queue(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
+    need: TaskRequirement,
+    part: QueueFreeSlotsOnHost,
+    room: FreeHostCapacity,
+    placement: CellPlacementRules,
 ) -> int:
     """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
     if not queue_accepts_task(need, part, room, placement):
@@ -147,7 +150,10 @@ def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlac
 
 
 def missing_queue_resources(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
+    need: TaskRequirement,
+    part: QueueFreeSlotsOnHost,
+    room: FreeHostCapacity,
+    placement: CellPlacementRules,
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
@@ -190,7 +196,10 @@ def _has_value(
 
 
 def queue_accepts_task(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
+    need: TaskRequirement,
+    part: QueueFreeSlotsOnHost,
+    room: FreeHostCapacity,
+    placement: CellPlacementRules,
 ) -> bool:
     """Say whether a queue on a host admits a task, whether or not slots are free."""
     if not _is_queue_requested(need, part.queue, room, placement):
@@ -237,14 +246,14 @@ def _queue_values_admit(
     )
 
 
-def subtract_pieces_from_host(
+def host_capacity_after_placement(
     need: TaskRequirement, room: FreeHostCapacity, pieces: int, placement: CellPlacementRules
 ) -> FreeHostCapacity:
     """Return a host's free capacity after some pieces of a task were placed there."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
-    unplaced, parts_left = pieces, list[QueueOnHost]()
+    unplaced, parts_left = pieces, list[QueueFreeSlotsOnHost]()
     spent = dict(_spent(need))
     for part in room.parts:
         fit = min(unplaced, _pieces_in_queue(need, part, room, placement))
@@ -263,7 +272,7 @@ def _subtract_amounts(
     return tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in amounts)
 
 
-def merge_equal_hosts(blocks: Iterable[HostBlock]) -> HostBlocks:
+def merge_hosts_of_equal_capacity(blocks: Iterable[HostBlock]) -> HostBlocks:
     """Join hosts with equal free capacity into one block.
 
     The blocks keep the order of their first hosts.

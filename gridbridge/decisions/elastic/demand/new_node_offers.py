@@ -6,15 +6,15 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic.demand import node_budget
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    describe_queue_on_host,
     matching_host_patterns,
+    queue_values_on_host,
 )
 from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
-    count_pieces_that_fit_host,
+    count_task_pieces_for_host,
     host_lacks_consumable,
-    merge_equal_hosts,
+    merge_hosts_of_equal_capacity,
     missing_queue_resources,
     parse_consumable_amounts,
     queue_accepts_task,
@@ -23,12 +23,16 @@ from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import (
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.cell_configuration import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import STANDBY
@@ -38,37 +42,37 @@ AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those tha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolOffer:
+class PoolOrStandbyOffer:
     """A pool of new nodes, or hosts on standby, with their price and capacity now."""
 
     name: str
-    pool: PoolSection
+    pool: NodePoolSection
     price: float
     room: FreeHostCapacity
     most: int  # nodes that it may still give
-    hindrance: BalanceVerdict | None = None  # why that is none
+    hindrance: BalancePlanReason | None = None  # why that is none
     groups: Mapping[str, int] = field(default_factory=dict)  # nodes in each that is there
     hosts: tuple[str, ...] = ()  # on standby, which are woken, and no node is made
 
     @property
     def slot_price(self) -> float:
         """The price of one slot for an hour."""
-        return self.price / max(1, slots_of_host(self.room))
+        return self.price / max(1, slots_of_largest_queue(self.room))
 
 
-def slots_of_host(room: FreeHostCapacity) -> int:
+def slots_of_largest_queue(room: FreeHostCapacity) -> int:
     """Return the number of slots of a host: those of its largest queue."""
     return max((part.free for part in room.parts), default=0)
 
 
 def offer_new_nodes_by_pool(
     situation: BalanceSituation,
-    pools: Mapping[str, PoolSection],
+    pools: Mapping[str, NodePoolSection],
     placement: CellPlacementRules,
     patterns: frozenset[str],
     usual: FreeHostCapacity | None,
-    demand: DemandSection,
-) -> tuple[PoolOffer, ...]:
+    demand: DemandPolicySection,
+) -> tuple[PoolOrStandbyOffer, ...]:
     """Return one offer for each pool, by priority and price.
 
     Without any pool, the only offer is a node like the present ones.
@@ -87,35 +91,39 @@ def offer_new_nodes_by_pool(
 UNLIMITED = 1_000_000
 
 
-def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> PoolOffer:
-    offer = PoolOffer(name=AS_USUAL, pool=PoolSection(), price=0.0, room=room, most=UNLIMITED)
+def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> PoolOrStandbyOffer:
+    offer = PoolOrStandbyOffer(
+        name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=room, most=UNLIMITED
+    )
     return _without_closed_queues(offer, placement)
 
 
-def _without_closed_queues(offer: PoolOffer, placement: CellPlacementRules) -> PoolOffer:
+def _without_closed_queues(
+    offer: PoolOrStandbyOffer, placement: CellPlacementRules
+) -> PoolOrStandbyOffer:
     """Return an offer without closed queues; with none left, it gives the reason."""
     open_room = placement.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
-        return replace(offer, most=0, hindrance=BalanceVerdict.QUEUE_CLOSED)
+        return replace(offer, most=0, hindrance=BalancePlanReason.QUEUE_CLOSED)
     return replace(offer, room=open_room)
 
 
 def _pool_offer(
     name: str,
-    pool: PoolSection,
+    pool: NodePoolSection,
     situation: BalanceSituation,
     placement: CellPlacementRules,
     patterns: frozenset[str],
-    demand: DemandSection,
-) -> PoolOffer:
+    demand: DemandPolicySection,
+) -> PoolOrStandbyOffer:
     own = [node for node in situation.nodes if node.pool == name and node.counts]
     groups = dict[str, int]()
     for node in own:
         groups[node.group] = groups.get(node.group, 0) + 1
     most, hindrance = _most_new_nodes(name, pool, own, situation, demand)
     if not _joins_known_queue(pool, placement.layout):
-        most, hindrance = 0, BalanceVerdict.NO_SUCH_PLACE
-    offer = PoolOffer(
+        most, hindrance = 0, BalancePlanReason.NO_SUCH_PLACE
+    offer = PoolOrStandbyOffer(
         name=name,
         pool=pool,
         price=node_price_at_hour(pool, situation.local_now),
@@ -129,23 +137,23 @@ def _pool_offer(
 
 def _most_new_nodes(
     name: str,
-    pool: PoolSection,
+    pool: NodePoolSection,
     own: Sequence[ElasticNode],
     situation: BalanceSituation,
-    demand: DemandSection,
-) -> tuple[int, BalanceVerdict | None]:
+    demand: DemandPolicySection,
+) -> tuple[int, BalancePlanReason | None]:
     """Return how many more nodes a pool may give, and the reason if there are none."""
     failed = situation.failed.get(name)
     if failed is not None and is_pool_paused_after_failure(failed, situation.now, demand.retry_s):
-        return 0, BalanceVerdict.NO_CAPACITY
+        return 0, BalancePlanReason.NO_CAPACITY
     most = pool.limit - len(own) if pool.limit else UNLIMITED
     if most <= 0:
-        return 0, BalanceVerdict.POOL_FULL
+        return 0, BalancePlanReason.POOL_FULL
     allowed = pool.quota // pool.slots - len(own) if pool.quota else UNLIMITED
-    return (min(most, allowed), None) if allowed > 0 else (0, BalanceVerdict.OVER_QUOTA)
+    return (min(most, allowed), None) if allowed > 0 else (0, BalancePlanReason.OVER_QUOTA)
 
 
-def _joins_known_queue(pool: PoolSection, layout: CellConfiguration) -> bool:
+def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool:
     """Say whether a pool's queues and host groups exist and give its nodes a queue."""
     if not layout.queues:
         return True  # nobody knows
@@ -162,7 +170,7 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
 
 
 def capacity_of_new_pool_node(
-    pool: PoolSection, placement: CellPlacementRules, patterns: frozenset[str]
+    pool: NodePoolSection, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity:
     """Return the free capacity of a new node of a pool."""
     layout = placement.layout
@@ -171,7 +179,7 @@ def capacity_of_new_pool_node(
     counted = {name for name in texts if _is_counted(name, layout)}
     return FreeHostCapacity(
         parts=tuple(
-            describe_queue_on_host(queue, pool.slots, layout, groups)
+            queue_values_on_host(queue, pool.slots, layout, groups)
             for queue in queues_of_pool_nodes(pool, groups, placement)
         ),
         amounts=parse_consumable_amounts((name, texts[name]) for name in counted),
@@ -194,7 +202,7 @@ def _is_counted(name: str, layout: CellConfiguration) -> bool:
 
 
 def queues_of_pool_nodes(
-    pool: PoolSection, groups: frozenset[str], placement: CellPlacementRules
+    pool: NodePoolSection, groups: frozenset[str], placement: CellPlacementRules
 ) -> tuple[str, ...]:
     """Return the queues of a pool's nodes: its own, or its host groups' queues.
 
@@ -209,7 +217,7 @@ def queues_of_pool_nodes(
     )
 
 
-def _host_groups(pool: PoolSection, layout: CellConfiguration) -> frozenset[str]:
+def _host_groups(pool: NodePoolSection, layout: CellConfiguration) -> frozenset[str]:
     """Return the host groups that a pool's nodes join, including enclosing groups."""
     return layout.around(frozenset(pool.hostgroups.split()))
 
@@ -223,16 +231,16 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
     )
 
 
-def unused_slot_share(
-    need: TaskRequirement, tasks: int, offer: PoolOffer, placement: CellPlacementRules
+def unused_slot_share_of_offer(
+    need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer, placement: CellPlacementRules
 ) -> float:
     """Return the share of slots that stays unused on the nodes that some tasks need."""
-    pieces_each = count_pieces_that_fit_host(need, offer.room, placement)
+    pieces_each = count_task_pieces_for_host(need, offer.room, placement)
     if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
     nodes = -(-pieces // pieces_each)
-    return 1 - pieces * need.slots / max(1, nodes * slots_of_host(offer.room))
+    return 1 - pieces * need.slots / max(1, nodes * slots_of_largest_queue(offer.room))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,26 +253,28 @@ class NewNodeLimits:
     month: float | None
     unit_s: float = HOUR_S  # what is paid for at once
 
-    def for_price(self, price: float) -> tuple[int, BalanceVerdict]:
+    def for_price(self, price: float) -> tuple[int, BalancePlanReason]:
         """Return how many nodes of a price may be added, and the limit that decides.
 
         The month's budget must pay for one hour of each new node, or for one billing unit
         if that is longer.
         """
         if self.nodes <= 0:
-            return 0, BalanceVerdict.FULL
+            return 0, BalancePlanReason.FULL
         if self.booting <= 0:
-            return 0, BalanceVerdict.ENOUGH_BOOTING
+            return 0, BalancePlanReason.ENOUGH_BOOTING
         budgets = [budget for budget in (self.hour, self._hourly_left) if budget is not None]
         if not budgets or price <= 0:
-            return min(self.nodes, self.booting), BalanceVerdict.FULL
+            return min(self.nodes, self.booting), BalancePlanReason.FULL
         least = min(budgets)
         affordable = max(0, int(least / price + 1e-9))
-        cause = BalanceVerdict.OVER_BUDGET if least == self.hour else BalanceVerdict.OVER_MONTH
+        cause = (
+            BalancePlanReason.OVER_BUDGET if least == self.hour else BalancePlanReason.OVER_MONTH
+        )
         return min(self.nodes, self.booting, affordable), cause
 
     @property
-    def closed(self) -> BalanceVerdict | None:
+    def closed(self) -> BalancePlanReason | None:
         """The limit that forbids new nodes of every pool; None if there is no such limit."""
         number, cause = self.for_price(0.0)
         return None if number else cause
@@ -288,11 +298,11 @@ class NewNodeLimits:
         )
 
 
-def limit_new_nodes(
+def new_node_limits_by_budgets(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
     most: int,
     nodes: int,
     least: int,
@@ -324,18 +334,18 @@ def offer_standby_hosts(
     situation: BalanceSituation,
     rooms: Mapping[str, FreeHostCapacity],
     placement: CellPlacementRules,
-) -> tuple[PoolOffer, ...]:
+) -> tuple[PoolOrStandbyOffer, ...]:
     """Return offers of the site's own standby hosts, equal hosts in one offer.
 
     Standby hosts cost nothing. They are not woken for queues that are closed.
     """
     open_ = {name: placement.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
-    alike = merge_equal_hosts((open_[name], (name,)) for name in asleep)
+    alike = merge_hosts_of_equal_capacity((open_[name], (name,)) for name in asleep)
     return tuple(
-        PoolOffer(
+        PoolOrStandbyOffer(
             name=f"{STANDBY}{index:06}",
-            pool=PoolSection(),
+            pool=NodePoolSection(),
             price=0.0,
             room=room,
             most=len(names),
@@ -345,9 +355,9 @@ def offer_standby_hosts(
     )
 
 
-def explain_unschedulable_task(
+def why_no_new_node_could_run_task(
     need: TaskRequirement,
-    offers: Sequence[PoolOffer],
+    offers: Sequence[PoolOrStandbyOffer],
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
 ) -> BalanceRefusal | None:
@@ -359,11 +369,13 @@ def explain_unschedulable_task(
     if need.is_on_all:
         return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
     if need.also:
-        parts = (explain_unschedulable_task(part, offers, placement, rooms) for part in need.parts)
+        parts = (
+            why_no_new_node_could_run_task(part, offers, placement, rooms) for part in need.parts
+        )
         return next(filter(None, parts), None)
     if any(_fits_with_more_nodes(need, offer, placement, rooms) for offer in offers):
         return None
-    if any(count_pieces_that_fit_host(need, offer.room, placement) for offer in offers):
+    if any(count_task_pieces_for_host(need, offer.room, placement) for offer in offers):
         return BalanceRefusal(cause=BalanceRefusalCause.TOO_SPREAD)
     causes = [
         refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))
@@ -382,7 +394,7 @@ ORDER = (
 
 def _fits_with_more_nodes(
     need: TaskRequirement,
-    offer: PoolOffer,
+    offer: PoolOrStandbyOffer,
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
@@ -402,7 +414,7 @@ def _pieces_of_one_task(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return the number of pieces of one task that fit on a host."""
-    pieces = count_pieces_that_fit_host(need, room, placement)
+    pieces = count_task_pieces_for_host(need, room, placement)
     return min(pieces, 1) if need.is_apart else pieces
 
 

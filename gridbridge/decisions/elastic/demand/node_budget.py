@@ -8,22 +8,28 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-from gridbridge.decisions.elastic.cell_counts import cluster_nodes_by_name
+from gridbridge.decisions.elastic.cell_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import (
     find_removable_idle_nodes,
-    is_too_early_in_paid_unit,
     remaining_paid_time_s,
+    would_removal_waste_paid_time,
 )
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 ROUNDING = 1e-9  # of sums of prices
 
 
-def remaining_month_budget(situation: BalanceSituation, demand: DemandSection) -> float | None:
+def remaining_month_budget(
+    situation: BalanceSituation, demand: DemandPolicySection
+) -> float | None:
     """Return the unspent part of the month's budget; None means no limit."""
     return demand.budget_month - situation.spent if demand.budget_month else None
 
@@ -31,8 +37,8 @@ def remaining_month_budget(situation: BalanceSituation, demand: DemandSection) -
 def estimate_cost_of_existing_nodes(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
     least: int,
 ) -> float:
     """Return what the existing nodes will still cost in this month.
@@ -43,7 +49,9 @@ def estimate_cost_of_existing_nodes(
     """
     unit_s = _billed_unit_s(rules, demand)
     costly = _priced_nodes(situation, pools)
-    free = sum(not node.state.is_leaving for node in cluster_nodes_by_name(situation)) - len(costly)
+    free = sum(
+        not node.state.is_leaving for node in nodes_by_name_without_standby(situation)
+    ) - len(costly)
     cost, staying = 0.0, max(0, least - free)
     for at, (node, price) in enumerate(costly):
         over_s = _remaining_month_s(situation.now) - remaining_paid_time_s(
@@ -58,8 +66,8 @@ def estimate_cost_of_existing_nodes(
 def idle_nodes_beyond_month_budget(
     situation: BalanceSituation,
     rules: BalanceSection,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the month's budget pays for the rest.
@@ -81,8 +89,8 @@ def idle_nodes_beyond_month_budget(
 
 def idle_nodes_over_hour_budget(
     situation: BalanceSituation,
-    demand: DemandSection,
-    pools: Mapping[str, PoolSection],
+    demand: DemandPolicySection,
+    pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return the idle nodes to remove so that the rest stay within the hourly budget.
@@ -99,14 +107,14 @@ def _idle_nodes_beyond_limit(
     most: float,
     ahead: Mapping[str, float],
     situation: BalanceSituation,
-    demand: DemandSection,
+    demand: DemandPolicySection,
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return idle nodes whose removal brings the total cost down to the limit `most`."""
     idle = {
         node.name
         for node in find_removable_idle_nodes(situation)
-        if not is_too_early_in_paid_unit(node, situation, demand)
+        if not would_removal_waste_paid_time(node, situation, demand)
     }
     total, leaving = sum(ahead.values()), list[str]()
     for name in order:
@@ -117,7 +125,7 @@ def _idle_nodes_beyond_limit(
 
 
 def _priced_nodes(
-    situation: BalanceSituation, pools: Mapping[str, PoolSection]
+    situation: BalanceSituation, pools: Mapping[str, NodePoolSection]
 ) -> list[tuple[ElasticNode, float]]:
     """Return the nodes that cost money and their hourly prices, the cheapest first."""
     staying = (node for node in situation.nodes if node.counts and not node.state.is_leaving)
@@ -132,7 +140,7 @@ def _priced_nodes(
     )
 
 
-def _billed_unit_s(rules: BalanceSection, demand: DemandSection) -> float:
+def _billed_unit_s(rules: BalanceSection, demand: DemandPolicySection) -> float:
     """Return the billing unit in seconds, but at least the time of two rounds."""
     return max(demand.billing_s, 2 * rules.interval_s)
 

@@ -4,14 +4,18 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.owned_nodes import OwnedNode
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
+from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 
 HOURS = 24
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def node_price_at_hour(pool: PoolSection, local: datetime) -> float:
+def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
     """Return what a node costs an hour: `22-6=0.12` holds from 22 o'clock to 6."""
     for entry in pool.prices.split():
         hours, _, price = entry.partition("=")
@@ -21,14 +25,14 @@ def node_price_at_hour(pool: PoolSection, local: datetime) -> float:
 
 
 def hourly_cost_of_nodes(
-    of_nodes: Iterable[str], pools: Mapping[str, PoolSection], local: datetime
+    of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime
 ) -> float:
     """Return what nodes of these pools cost an hour together; pools that nobody knows are left."""
     return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
 
 
 def node_count_limits_at_hour(
-    rules: BalanceSection, demand: DemandSection, local: datetime
+    rules: BalanceSection, demand: DemandPolicySection, local: datetime
 ) -> tuple[int, int]:
     """Return how many nodes there are at least and at most: the first entry that fits holds.
 
@@ -66,9 +70,9 @@ def _is_between(value: int, start: int, end: int, around: int) -> bool:
 def node_cost_since_round(
     before: datetime,
     now: datetime,
-    nodes: Iterable[OwnedNode],
-    after: Iterable[OwnedNode],
-    pools: Mapping[str, PoolSection],
+    nodes: Iterable[BalancerOwnedNode],
+    after: Iterable[BalancerOwnedNode],
+    pools: Mapping[str, NodePoolSection],
     unit_s: float,
     local: datetime,
 ) -> float:
@@ -105,7 +109,7 @@ def _before_month_start(now: datetime) -> datetime:
 
 
 def _billed_units_begun(
-    node: OwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
+    node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
     """Return how many units of a node begin after a moment, and not after another.
 

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.cell_counts import (
+    do_requests_allow_queue,
     elapsed_s,
-    first_startable_since,
-    is_queue_requested,
     requested_qname_expressions,
-    why_jobs_cannot_start,
+    when_first_job_was_startable,
+    why_waiting_jobs_are_no_demand,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
 from gridbridge.decisions.elastic.demand.host_capacity import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_with_alternatives
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
-    environment_that_cannot_split_slots,
     environment_that_refuses_job,
+    environment_unfit_for_slots,
     parse_amount_or_zero,
     requirement_of_task_shape,
 )
@@ -27,16 +27,16 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    WatchedWaitingJobs,
+    WaitingJobsHistory,
 )
-from gridbridge.model.elastic.cell import TaskShape, WaitingJobs
+from gridbridge.model.elastic.cell import TaskResourceRequests, WaitingJobGroup
 
 GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
 AGAIN = 10  # times stuck_after_s: so long a row is no demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTaskShape:
+class StartableTasksOfShape:
     """Waiting tasks of one shape that could start."""
 
     need: TaskRequirement  # the least of what they may have
@@ -62,7 +62,7 @@ class PendingTaskShape:
         return self.tasks * self.need.all_slots
 
 
-class CellWideLimits:
+class CellWideFreeResources:
     """The free licences and free slots of parallel environments of the whole cell."""
 
     def __init__(self, situation: BalanceSituation) -> None:
@@ -127,18 +127,18 @@ def _shortage(cause: BalanceRefusalCause, name: str, required: str, has: str) ->
     return BalanceRefusal(cause=cause, name=name, wanted=required, has=has)
 
 
-def find_startable_demand(
+def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...]]:
+) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...]]:
     """Return the tasks that are demand, and a refusal for each other waiting job.
 
     Jobs that are known to be stuck, given by their lowest job numbers, appear in neither
     result.
     """
     pending, refused, limits = (
-        list[PendingTaskShape](),
+        list[StartableTasksOfShape](),
         list[BalanceRefusal](),
-        CellWideLimits(situation),
+        CellWideFreeResources(situation),
     )
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
@@ -161,11 +161,11 @@ def repeat_refusal_for_jobs(
 
 
 def _pending_shape(
-    row: WaitingJobs, situation: BalanceSituation, widest: int, limits: CellWideLimits
-) -> tuple[PendingTaskShape, BalanceRefusal | None]:
+    row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
+) -> tuple[StartableTasksOfShape, BalanceRefusal | None]:
     need = requirement_of_task_shape(row.shape, situation.layout, widest)
     tasks, refusal = _startable(row, need, situation, limits)
-    pending_shape = PendingTaskShape(
+    pending_shape = StartableTasksOfShape(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
@@ -179,10 +179,13 @@ def _pending_shape(
 
 
 def _startable(
-    row: WaitingJobs, need: TaskRequirement, situation: BalanceSituation, limits: CellWideLimits
+    row: WaitingJobGroup,
+    need: TaskRequirement,
+    situation: BalanceSituation,
+    limits: CellWideFreeResources,
 ) -> tuple[int, BalanceRefusal | None]:
     """Return how many tasks of a row could start, and what keeps the others waiting."""
-    if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
+    if rule := environment_unfit_for_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
         return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
     name, barred_user = environment_that_refuses_job(row.shape, situation.layout)
@@ -194,9 +197,9 @@ def _startable(
     return tasks, refusal
 
 
-def _refusal_cause(row: WaitingJobs, situation: BalanceSituation) -> BalanceRefusalCause | None:
+def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> BalanceRefusalCause | None:
     """Return why waiting jobs are not demand; None if they are."""
-    if (cause := why_jobs_cannot_start(row)) is not None:
+    if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
     return (
@@ -206,21 +209,21 @@ def _refusal_cause(row: WaitingJobs, situation: BalanceSituation) -> BalanceRefu
     )
 
 
-def _all_left_out(shape: TaskShape, situation: BalanceSituation) -> bool:
+def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
     names = set(situation.layout.queues) | {instance.queue for instance in situation.cell.instances}
-    fit = [queue for queue in names if is_queue_requested(queue, shape)]
+    fit = [queue for queue in names if do_requests_allow_queue(queue, shape)]
     return bool(fit) and all(is_best_effort_or_transfer_queue(queue, situation) for queue in fit)
 
 
-def _waited_s(row: WaitingJobs, situation: BalanceSituation) -> float:
+def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
     """Return the seconds since the first of the jobs could start."""
-    since = first_startable_since(row, situation)
+    since = when_first_job_was_startable(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
 
 
 def jobs_still_stuck(
     situation: BalanceSituation, stuck_after_s: float
-) -> Mapping[int, WatchedWaitingJobs]:
+) -> Mapping[int, WaitingJobsHistory]:
     """Return the jobs that were stuck and remain so, even if there is room now."""
     tasks = _waiting_tasks_by_row(situation)
     return {
@@ -230,7 +233,7 @@ def jobs_still_stuck(
     }
 
 
-def _is_stuck(history: WatchedWaitingJobs, now: datetime, stuck_after_s: float) -> bool:
+def _is_stuck(history: WaitingJobsHistory, now: datetime, stuck_after_s: float) -> bool:
     if history.stuck_since is None or elapsed_s(history.at, now) > GAP_S:
         return False
     return elapsed_s(history.stuck_since, now) < AGAIN * stuck_after_s
@@ -247,21 +250,21 @@ def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
     return waiting
 
 
-def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobs]:
+def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
     return (
         row
         for row in situation.cell.waiting
-        if why_jobs_cannot_start(row) is None and row.state.is_waiting
+        if why_waiting_jobs_are_no_demand(row) is None and row.state.is_waiting
     )
 
 
-def track_unstarted_jobs_with_room(
-    pending_shapes: Iterable[PendingTaskShape],
+def mark_jobs_stuck_despite_room(
+    pending_shapes: Iterable[StartableTasksOfShape],
     situation: BalanceSituation,
     blocks: HostBlocks,
     placement: CellPlacementRules,
     stuck_after_s: float,
-) -> Mapping[int, WatchedWaitingJobs]:
+) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark those that are stuck now.
 
     A job is stuck if it did not start for `stuck_after_s` although there was room. New jobs are
@@ -269,7 +272,10 @@ def track_unstarted_jobs_with_room(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = defaultdict[int, list[PendingTaskShape]](list), _waiting_tasks_by_row(situation)
+    rows, tasks = (
+        defaultdict[int, list[StartableTasksOfShape]](list),
+        _waiting_tasks_by_row(situation),
+    )
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
     histories = {
@@ -286,7 +292,7 @@ def track_unstarted_jobs_with_room(
         )[1]
     return {
         job: _update_watched_jobs(
-            WatchedWaitingJobs(at=situation.now, tasks=tasks[job]),
+            WaitingJobsHistory(at=situation.now, tasks=tasks[job]),
             histories.get(job),
             stuck_after_s,
             has_room=_has_room(row, remaining if job in histories else blocks, placement),
@@ -296,7 +302,7 @@ def track_unstarted_jobs_with_room(
 
 
 def _has_room(
-    row: Iterable[PendingTaskShape], rooms: HostBlocks, placement: CellPlacementRules
+    row: Iterable[StartableTasksOfShape], rooms: HostBlocks, placement: CellPlacementRules
 ) -> bool:
     return any(
         pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0]
@@ -305,12 +311,12 @@ def _has_room(
 
 
 def _update_watched_jobs(
-    now: WatchedWaitingJobs,
-    before: WatchedWaitingJobs | None,
+    now: WaitingJobsHistory,
+    before: WaitingJobsHistory | None,
     stuck_after_s: float,
     *,
     has_room: bool,
-) -> WatchedWaitingJobs:
+) -> WaitingJobsHistory:
     if not has_room:
         return now
     since = before.room_since if before and before.room_since else now.at
@@ -319,7 +325,7 @@ def _update_watched_jobs(
 
 
 def _is_unchanged_since_last_round(
-    history: WatchedWaitingJobs, tasks: int, situation: BalanceSituation
+    history: WaitingJobsHistory, tasks: int, situation: BalanceSituation
 ) -> bool:
     """Say whether jobs were demand last round and none of their tasks started since."""
     is_recent = elapsed_s(history.at, situation.now) <= GAP_S
@@ -327,7 +333,7 @@ def _is_unchanged_since_last_round(
 
 
 def stuck_job_refusals(
-    situation: BalanceSituation, rows: Mapping[int, WatchedWaitingJobs]
+    situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[BalanceRefusal]:
     """Return a refusal for each stuck job, with the minutes for which there was room."""
     for row in _startable_rows(situation):
@@ -341,8 +347,8 @@ def stuck_job_refusals(
 
 
 def demand_without_stuck_jobs(
-    pending_shapes: Iterable[PendingTaskShape], rows: Mapping[int, WatchedWaitingJobs]
-) -> tuple[PendingTaskShape, ...]:
+    pending_shapes: Iterable[StartableTasksOfShape], rows: Mapping[int, WaitingJobsHistory]
+) -> tuple[StartableTasksOfShape, ...]:
     """Return the demand without jobs that are marked as stuck."""
     return tuple(
         pending_shape

@@ -8,22 +8,22 @@ from datetime import datetime
 from gridbridge.decisions.elastic.cell_counts import (
     hosts_with_known_tasks,
     is_host_silent_or_in_error,
-    permanent_removal_hindrances,
+    reasons_never_to_remove_node,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
-    queue_instances_by_host,
+    ordinary_queues_by_host,
 )
 from gridbridge.decisions.elastic.demand.host_capacity import HostBlocks
 from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
@@ -36,7 +36,7 @@ BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
 
 
 def rank_nodes_for_removal(
-    situation: BalanceSituation, pools: Mapping[str, PoolSection], demand: DemandSection
+    situation: BalanceSituation, pools: Mapping[str, NodePoolSection], demand: DemandPolicySection
 ) -> tuple[str, ...]:
     """Return the balancer's nodes in the order of their removal.
 
@@ -65,15 +65,15 @@ def rank_nodes_for_removal(
     return tuple(node.name for node in sorted(situation.nodes, key=rank))
 
 
-def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandSection) -> float:
+def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandPolicySection) -> float:
     """Return the seconds until a node's current billing unit ends."""
     if node.up_since is None:
         return demand.billing_s
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
 
 
-def is_too_early_in_paid_unit(
-    node: ElasticNode, situation: BalanceSituation, demand: DemandSection
+def would_removal_waste_paid_time(
+    node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection
 ) -> bool:
     """Say whether removing a node now would waste time that is already paid for."""
     unit_s = demand.billing_s
@@ -92,14 +92,14 @@ def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode,
         if node.state is ElasticNodeState.READY
         and node.name in by_host
         and not has_running_or_reserved_slots(by_host[node.name])
-        and next(permanent_removal_hindrances(node, situation), None) is None
+        and next(reasons_never_to_remove_node(node, situation), None) is None
     )
 
 
 def _queue_instances_by_node(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queue instances of each node that the cell reports on."""
     listed = hosts_with_known_tasks(situation)
-    by_host = queue_instances_by_host(situation)
+    by_host = ordinary_queues_by_host(situation)
     short = {short_host_name(name): name for name in by_host}
     by_node = dict[str, list[QueueInstance]]()
     for node in situation.nodes:
@@ -112,7 +112,7 @@ def _queue_instances_by_node(situation: BalanceSituation) -> dict[str, list[Queu
 def plan_node_removal(
     plan: BalancePlan,
     situation: BalanceSituation,
-    demand: DemandSection,
+    demand: DemandPolicySection,
     least: int,
     packed: HostBlocks,
     order: tuple[str, ...],
@@ -143,7 +143,11 @@ def plan_node_removal(
             refused.append(cause)
     above = _idle_nodes_above_maximum(plan, situation, demand, spare, idle, order)
     verdict = (
-        BalanceVerdict.ABOVE_MAXIMUM if above else BalanceVerdict.SPARE if idle else plan.verdict
+        BalancePlanReason.ABOVE_MAXIMUM
+        if above
+        else BalancePlanReason.SPARE
+        if idle
+        else plan.verdict
     )
     refused = [refusal for refusal in refused if refusal.host not in above]
     remove = (*idle, *above)
@@ -153,7 +157,7 @@ def plan_node_removal(
 def _idle_nodes_above_maximum(
     plan: BalancePlan,
     situation: BalanceSituation,
-    demand: DemandSection,
+    demand: DemandPolicySection,
     spare: int,
     idle: list[str],
     order: tuple[str, ...],
@@ -170,7 +174,7 @@ def _idle_nodes_above_maximum(
     free = {
         node.name
         for node in find_removable_idle_nodes(situation)
-        if not is_too_early_in_paid_unit(node, situation, demand)
+        if not would_removal_waste_paid_time(node, situation, demand)
     }
     removable = free.difference(idle)
     return tuple(name for name in order if name in removable)[:over]
@@ -179,12 +183,12 @@ def _idle_nodes_above_maximum(
 def _demand_removal_hindrances(
     node: ElasticNode,
     situation: BalanceSituation,
-    demand: DemandSection,
+    demand: DemandPolicySection,
     instances: list[QueueInstance] | None,
     needed: set[str],
 ) -> Iterator[BalanceRefusal]:
     """Return the reasons that keep a node from being removed."""
-    yield from permanent_removal_hindrances(node, situation)
+    yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield BalanceRefusal(
             host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value
@@ -199,7 +203,7 @@ def _demand_removal_hindrances(
 
 
 def _time_hindrances(
-    node: ElasticNode, situation: BalanceSituation, demand: DemandSection
+    node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection
 ) -> Iterator[BalanceRefusal]:
     """Return the reasons why it is too early to remove a node.
 
@@ -215,7 +219,7 @@ def _time_hindrances(
             wanted=f"{demand.idle_timeout_s:g}",
             has=f"{max(0.0, idle_s):.0f}",
         )
-    if is_too_early_in_paid_unit(node, situation, demand):
+    if would_removal_waste_paid_time(node, situation, demand):
         yield BalanceRefusal(
             host=node.name,
             cause=BalanceRefusalCause.PAID if node.up_since else BalanceRefusalCause.UPTIME_UNKNOWN,

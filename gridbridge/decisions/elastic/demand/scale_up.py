@@ -7,13 +7,13 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,
-    count_pieces_that_fit_host,
-    merge_equal_hosts,
+    count_task_pieces_for_host,
+    merge_hosts_of_equal_capacity,
 )
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
-    PoolOffer,
-    unused_slot_share,
+    PoolOrStandbyOffer,
+    unused_slot_share_of_offer,
 )
 from gridbridge.decisions.elastic.demand.task_packing import (
     pack_tasks_first_fit,
@@ -21,9 +21,9 @@ from gridbridge.decisions.elastic.demand.task_packing import (
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.elastic.balance_plan import (
+    BalancePlanReason,
     BalanceRefusal,
     BalanceRefusalCause,
-    BalanceVerdict,
 )
 
 
@@ -33,11 +33,11 @@ class ScaleUpProgress:
 
     limits: NewNodeLimits
     blocks: HostBlocks
-    offers: Sequence[PoolOffer]
+    offers: Sequence[PoolOrStandbyOffer]
     placement: CellPlacementRules
     woken: tuple[str, ...] = ()  # hosts on standby that are woken
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
-    hindrances: list[BalanceVerdict] = field(default_factory=list)
+    hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
 def add_nodes_for_tasks(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
@@ -75,10 +75,12 @@ def refuse_task_that_needs_too_many_nodes(
     return BalanceRefusal(cause=BalanceRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOffer]:
+def _usable_pool_offers(
+    need: TaskRequirement, progress: ScaleUpProgress
+) -> Iterator[PoolOrStandbyOffer]:
     """Return the pools whose nodes could run a task, and pools without a queue."""
     for offer in progress.offers:
-        is_nowhere = offer.hindrance is BalanceVerdict.NO_SUCH_PLACE
+        is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, progress.placement)):
             yield offer
 
@@ -87,18 +89,18 @@ def _fits_any_part(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
-    return any(count_pieces_that_fit_host(part, room, placement) for part in need.parts)
+    return any(count_task_pieces_for_host(part, room, placement) for part in need.parts)
 
 
 def _rank_offer(
-    offer: PoolOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
+    offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> tuple[object, ...]:
-    unused, pool = unused_slot_share(need, tasks, offer, progress.placement), offer.pool
+    unused, pool = unused_slot_share_of_offer(need, tasks, offer, progress.placement), offer.pool
     return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
 def _environment_choices(
-    need: TaskRequirement, offer: PoolOffer, progress: ScaleUpProgress
+    need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
     """Return a requirement for each parallel environment, most room first."""
     rooms = (offer.room, *(room for room, _ in progress.blocks))
@@ -108,7 +110,7 @@ def _environment_choices(
     usable = [
         choice
         for choice in choices
-        if count_pieces_that_fit_host(choice, offer.room, progress.placement)
+        if count_task_pieces_for_host(choice, offer.room, progress.placement)
     ]
     usable.sort(key=lambda choice: -_free_pieces(choice, progress.blocks, progress.placement))
     return usable or [need]
@@ -122,7 +124,10 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
 
     def placed(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
         return pack_tasks_first_fit(
-            need, tasks, merge_equal_hosts((*blocks, *asleep[:hosts])), progress.placement
+            need,
+            tasks,
+            merge_hosts_of_equal_capacity((*blocks, *asleep[:hosts])),
+            progress.placement,
         )
 
     fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
@@ -149,7 +154,7 @@ def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: H
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
-    progress.blocks = merge_equal_hosts(
+    progress.blocks = merge_hosts_of_equal_capacity(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
     progress.woken += tuple(used)
@@ -157,7 +162,7 @@ def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: H
 
 
 def _add_nodes_of_pool(
-    offer: PoolOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
+    offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
     """Add nodes of one pool; return how many tasks then have room."""
     if offer.hindrance is not None:
@@ -172,7 +177,7 @@ def _add_nodes_of_pool(
 
 
 def _groups_with_room(
-    offer: PoolOffer, need: TaskRequirement, progress: ScaleUpProgress
+    offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
     """Return the node groups in which tasks may get nodes, and how many nodes each.
 
@@ -193,7 +198,7 @@ def _groups_with_room(
 
 
 def _add_nodes_to_group(
-    offer: PoolOffer,
+    offer: PoolOrStandbyOffer,
     group: str,
     room_for: int,
     need: TaskRequirement,
@@ -219,14 +224,18 @@ def _add_nodes_to_group(
     return fit
 
 
-def _nodes_added_of_pool(offer: PoolOffer, progress: ScaleUpProgress) -> int:
+def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -> int:
     """Return the number of nodes of a pool that are bought already."""
     return len(progress.bought.get(offer.name, ()))
 
 
 def _most_nodes_in_group(
-    offer: PoolOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
-) -> tuple[int, BalanceVerdict | None]:
+    offer: PoolOrStandbyOffer,
+    group: str,
+    room_for: int,
+    need: TaskRequirement,
+    progress: ScaleUpProgress,
+) -> tuple[int, BalancePlanReason | None]:
     """Return how many nodes a group may get, and the limit that forbids more."""
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
@@ -234,7 +243,7 @@ def _most_nodes_in_group(
     most = max(0, min(limit, remaining, room_for))
     if most < min(limit, remaining):
         return most, None
-    return most, cause if limit <= remaining else BalanceVerdict.POOL_FULL
+    return most, cause if limit <= remaining else BalancePlanReason.POOL_FULL
 
 
 def _shareable_standby_hosts(
@@ -253,7 +262,7 @@ def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostB
 
 
 def _fewest_nodes(
-    offer: PoolOffer,
+    offer: PoolOrStandbyOffer,
     group: str,
     need: TaskRequirement,
     tasks: int,
@@ -264,7 +273,9 @@ def _fewest_nodes(
     most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
-        blocks = merge_equal_hosts((*own, *_shareable_standby_hosts(group, need, progress)))
+        blocks = merge_hosts_of_equal_capacity(
+            (*own, *_shareable_standby_hosts(group, need, progress))
+        )
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
         return _fewest_nodes_by_bisection(
             offer, group, need, tasks, blocks, most, progress.placement
@@ -288,12 +299,12 @@ def _pieces_each(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return how many pieces a host gets."""
-    pieces = count_pieces_that_fit_host(need, room, placement)
+    pieces = count_task_pieces_for_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
 def _fewest_nodes_by_bisection(
-    offer: PoolOffer,
+    offer: PoolOrStandbyOffer,
     group: str,
     need: TaskRequirement,
     tasks: int,
@@ -316,8 +327,8 @@ def _fewest_nodes_by_bisection(
 
 
 def _with_new_nodes(
-    blocks: HostBlocks, offer: PoolOffer, group: str, first: int, nodes: int
+    blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, first: int, nodes: int
 ) -> HostBlocks:
     """Return the blocks with new nodes appended."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
-    return merge_equal_hosts((*blocks, (replace(offer.room, group=group), names)))
+    return merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

@@ -9,9 +9,9 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     FreeHostCapacity,
     HostBlock,
     HostBlocks,
-    count_pieces_that_fit_host,
-    merge_equal_hosts,
-    subtract_pieces_from_host,
+    count_task_pieces_for_host,
+    host_capacity_after_placement,
+    merge_hosts_of_equal_capacity,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 
@@ -99,7 +99,7 @@ def _pack_into_blocks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks within one group of hosts."""
-    room_for = [count_pieces_that_fit_host(need, room, placement) for room, _ in blocks]
+    room_for = [count_task_pieces_for_host(need, room, placement) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
     if need.is_exclusive:
@@ -142,16 +142,16 @@ def _subtract_pieces(
             filled.append((room, names))
             continue
         full, remainder = divmod(used, most)
-        filled.append((subtract_pieces_from_host(need, room, most, placement), names[:full]))
+        filled.append((host_capacity_after_placement(need, room, most, placement), names[:full]))
         if remainder:
             filled.append(
                 (
-                    subtract_pieces_from_host(need, room, remainder, placement),
+                    host_capacity_after_placement(need, room, remainder, placement),
                     names[full : full + 1],
                 )
             )
         filled.append((room, names[full + bool(remainder) :]))
-    return merge_equal_hosts(filled)
+    return merge_hosts_of_equal_capacity(filled)
 
 
 def _pack_exclusive_tasks(
@@ -171,9 +171,9 @@ def _pack_exclusive_tasks(
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
         used[size] -= hosts
-        filled.append((subtract_pieces_from_host(need, room, size, placement), names[:hosts]))
+        filled.append((host_capacity_after_placement(need, room, size, placement), names[:hosts]))
         filled.append((room, names[hosts:]))
-    return placed, merge_equal_hosts(filled)
+    return placed, merge_hosts_of_equal_capacity(filled)
 
 
 def count_hosts_for_exclusive_tasks(

@@ -7,22 +7,23 @@ from fnmatch import fnmatchcase
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import (
     ANYBODY,
     CellConfiguration,
-    CellResource,
+    CellResourceDefinition,
     ConsumableKind,
     JobAccessIdentity,
     ParallelEnvironment,
-    ResourceRelation,
-    SlotSpread,
+    ParallelSlotDistribution,
+    ResourceComparison,
 )
 from gridbridge.model.request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
 PLACES = {
-    name: CellResource(name=name, relation=ResourceRelation.EQUAL) for name in (HOSTNAME, QNAME)
+    name: CellResourceDefinition(name=name, relation=ResourceComparison.EQUAL)
+    for name in (HOSTNAME, QNAME)
 }
 BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
 
@@ -32,7 +33,7 @@ class RequiredHostValue:
     """A resource value that a host must have."""
 
     name: str
-    relation: ResourceRelation
+    relation: ResourceComparison
     value: str
 
 
@@ -78,7 +79,7 @@ class TaskRequirement:
 
 
 def requirement_of_task_shape(
-    shape: TaskShape, layout: CellConfiguration, widest: int
+    shape: TaskResourceRequests, layout: CellConfiguration, widest: int
 ) -> TaskRequirement:
     """Return what a task of this shape needs; `widest` is the largest host's slots.
 
@@ -126,8 +127,8 @@ def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
-def environment_that_cannot_split_slots(
-    shape: TaskShape, layout: CellConfiguration
+def environment_unfit_for_slots(
+    shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
     """Return a parallel environment if none can split the task's slots; else None.
 
@@ -142,7 +143,9 @@ def environment_that_cannot_split_slots(
     )
 
 
-def environment_that_refuses_job(shape: TaskShape, layout: CellConfiguration) -> tuple[str, str]:
+def environment_that_refuses_job(
+    shape: TaskResourceRequests, layout: CellConfiguration
+) -> tuple[str, str]:
     """Return the first environment and its reason if none admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
@@ -150,26 +153,26 @@ def environment_that_refuses_job(shape: TaskShape, layout: CellConfiguration) ->
     return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
 
 
-def _can_split_slots(environment: ParallelEnvironment, shape: TaskShape) -> bool:
+def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
     """Say whether an environment's allocation rule can give a task its slots.
 
     For a slot range, some number of the range suffices.
     """
     return (
-        environment.spread is not SlotSpread.FIXED
+        environment.spread is not ParallelSlotDistribution.FIXED
         or shape.is_range
         or shape.slots % environment.per_host == 0
     )
 
 
-def _find_resource(name: str, layout: CellConfiguration) -> CellResource | None:
+def _find_resource(name: str, layout: CellConfiguration) -> CellResourceDefinition | None:
     """Return a resource; a cell with an unknown list has at least the resources of host names."""
     long_name = layout.long_name(name)
     return layout.resources.get(long_name, PLACES.get(long_name))
 
 
 def _admitting_environments(
-    shape: TaskShape, layout: CellConfiguration
+    shape: TaskResourceRequests, layout: CellConfiguration
 ) -> list[ParallelEnvironment]:
     """Return the environments that admit a task, sorted by name."""
     lists = layout.user_lists
@@ -192,30 +195,33 @@ def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelE
 
 
 def _split_slots(
-    shape: TaskShape, environments: list[ParallelEnvironment], widest: int
+    shape: TaskResourceRequests, environments: list[ParallelEnvironment], widest: int
 ) -> tuple[int, int, bool]:
     """Return a piece's slots, a task's pieces, and whether pieces lie apart."""
     if not shape.pe and shape.slots == 1:
         return 1, 1, False
     rule = environments[0] if environments else ParallelEnvironment(name=shape.pe)
-    if rule.spread is SlotSpread.FIXED:
+    if rule.spread is ParallelSlotDistribution.FIXED:
         return rule.per_host, -(-shape.slots // rule.per_host), True
-    is_whole = rule.spread is SlotSpread.UNKNOWN and shape.slots <= widest
-    if rule.spread is SlotSpread.ONE_HOST or is_whole:
+    is_whole = rule.spread is ParallelSlotDistribution.UNKNOWN and shape.slots <= widest
+    if rule.spread is ParallelSlotDistribution.ONE_HOST or is_whole:
         return shape.slots, 1, False
     return 1, shape.slots, False
 
 
 def _amounts(
-    requested: Iterable[tuple[CellResource, str]], slots: int, pieces: int
+    requested: Iterable[tuple[CellResourceDefinition, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
     """Return the consumables of one piece; per-job amounts are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
-        if resource.counted is ConsumableKind.NO or resource.relation is ResourceRelation.EXCLUSIVE:
+        if (
+            resource.counted is ConsumableKind.NO
+            or resource.relation is ResourceComparison.EXCLUSIVE
+        ):
             continue
         times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
-        amounts.append((resource.name, parse_requested_amount(text) * times))
+        amounts.append((resource.name, parse_amount_or_impossible(text) * times))
     return tuple(sorted(amounts))
 
 
@@ -227,7 +233,7 @@ def parse_amount_or_zero(text: str) -> float:
         return 0.0
 
 
-def parse_requested_amount(text: str) -> float:
+def parse_amount_or_impossible(text: str) -> float:
     """Parse a requested amount; text that is no amount becomes an impossible amount.
 
     No host has so much, so a job that requests `nan` is never demand.
@@ -238,18 +244,18 @@ def parse_requested_amount(text: str) -> float:
         return BEYOND
 
 
-def _is_exclusive(resource: CellResource, text: str) -> bool:
-    return resource.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
+def _is_exclusive(resource: CellResourceDefinition, text: str) -> bool:
+    return resource.relation is ResourceComparison.EXCLUSIVE and text.lower() in TRUE
 
 
-def _is_host_value(resource: CellResource) -> bool:
+def _is_host_value(resource: CellResourceDefinition) -> bool:
     return (
         resource.counted is ConsumableKind.NO
-        and resource.relation is not ResourceRelation.EXCLUSIVE
+        and resource.relation is not ResourceComparison.EXCLUSIVE
     )
 
 
-def _required_value(resource: CellResource, text: str) -> RequiredHostValue:
+def _required_value(resource: CellResourceDefinition, text: str) -> RequiredHostValue:
     return RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
 
 
@@ -259,16 +265,16 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     The required text may be an expression, such as `!lx-x86`.
     """
     relation = requirement.relation
-    if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
-        return _matches_value(requirement.value, text) == (relation is ResourceRelation.EQUAL)
-    amount, has = parse_requested_amount(requirement.value), parse_amount_or_zero(text)
+    if relation in (ResourceComparison.EQUAL, ResourceComparison.OTHER):
+        return _matches_value(requirement.value, text) == (relation is ResourceComparison.EQUAL)
+    amount, has = parse_amount_or_impossible(requirement.value), parse_amount_or_zero(text)
     if amounts.is_unlimited_amount(text):
-        return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
-    if relation is ResourceRelation.AT_MOST:
+        return relation in (ResourceComparison.AT_MOST, ResourceComparison.LESS)
+    if relation is ResourceComparison.AT_MOST:
         return amount <= has
-    if relation is ResourceRelation.AT_LEAST:
+    if relation is ResourceComparison.AT_LEAST:
         return amount >= has
-    return amount < has if relation is ResourceRelation.LESS else amount > has
+    return amount < has if relation is ResourceComparison.LESS else amount > has
 
 
 def _matches_value(pattern: str, text: str) -> bool:

@@ -10,24 +10,29 @@ from math import floor
 
 from gridbridge.decisions.elastic.ganeti.instance_moves import balance_ganeti_instances
 from gridbridge.decisions.elastic.ganeti.instance_placement import (
-    GanetiPlacement,
-    place_ganeti_instances,
+    GanetiInstancePlacement,
+    present_ganeti_placement,
 )
-from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, add_primary_instance
+from gridbridge.decisions.elastic.ganeti.node_load import (
+    GanetiInstanceLoad,
+    load_with_primary_instance,
+)
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
     GanetiInstanceMove,
+    GanetiInstanceMoveKind,
     GanetiInstanceSize,
     GanetiSqueezeAction,
     GanetiSqueezePlan,
-    InstanceMoveKind,
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 
-def plan_ganeti_squeeze(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
+def plan_ganeti_power_changes(
+    cluster: GanetiCluster, minimal: float, target: float
+) -> GanetiSqueezePlan:
     """Return hsqueeze's decision for reserves given in standard instances."""
-    placement = place_ganeti_instances(cluster)
+    placement = present_ganeti_placement(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _nodes_that_may_power_off(cluster)
     standard = cluster.policy.standard
@@ -36,7 +41,7 @@ def plan_ganeti_squeeze(cluster: GanetiCluster, minimal: float, target: float) -
         _reserve_of_standard_instances(standard, target),
     )
     is_enough = True
-    if not every_node_has_reserve(placement, least):
+    if not every_ganeti_node_has_reserve(placement, least):
         way, enough = GanetiSqueezeAction.ONLINE, _nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
@@ -80,10 +85,10 @@ def _reserve_of_standard_instances(
     )
 
 
-def every_node_has_reserve(at: GanetiPlacement, reserve: GanetiInstanceLoad) -> bool:
+def every_ganeti_node_has_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
     """Say whether each node, offline nodes included, could also hold the reserve."""
     return all(
-        add_primary_instance(hardware, load, reserve, is_forced=False) is not None
+        load_with_primary_instance(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
     )
 
@@ -107,7 +112,7 @@ def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
 
 
 def _nodes_to_power_off(
-    placement: GanetiPlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
+    placement: GanetiInstancePlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...]:
     """Return the nodes that can be powered off together, tried from the last."""
     chosen: tuple[int, ...] = ()
@@ -118,7 +123,7 @@ def _nodes_to_power_off(
 
 
 def _nodes_to_power_on(
-    placement: GanetiPlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
+    placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
     """Return the fewest standby nodes that give the reserve; None if all do not."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
@@ -129,7 +134,7 @@ def _nodes_to_power_on(
 
 
 def _leaves_reserve(
-    placement: GanetiPlacement,
+    placement: GanetiInstancePlacement,
     nodes: tuple[int, ...],
     reserve: GanetiInstanceLoad,
     *,
@@ -140,12 +145,12 @@ def _leaves_reserve(
     if not _has_enough_memory(tried, reserve):
         return False
     balance_ganeti_instances(tried)
-    return all(tried.is_online[primary] for primary, _ in tried.homes) and every_node_has_reserve(
-        tried, reserve
-    )
+    return all(
+        tried.is_online[primary] for primary, _ in tried.homes
+    ) and every_ganeti_node_has_reserve(tried, reserve)
 
 
-def _has_enough_memory(tried: GanetiPlacement, reserve: GanetiInstanceLoad) -> bool:
+def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
     """Return whether all nodes together have the room, which saves balancing where they don't.
 
     Moves don't change how much all instances take together, and end on online nodes alone.
@@ -162,7 +167,7 @@ def _has_enough_memory(tried: GanetiPlacement, reserve: GanetiInstanceLoad) -> b
     return room - live_mem > len(online) * reserve.live_mem or not online
 
 
-def _cluster_after_moves(cluster: GanetiCluster, end: GanetiPlacement) -> GanetiCluster:
+def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
     """Return the cluster with all nodes and instances as a placement has them."""
     nodes = tuple(
         replace(
@@ -180,7 +185,7 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiPlacement) -> Ganeti
     return replace(cluster, nodes=nodes, instances=instances)
 
 
-def group_moves_into_job_sets(
+def group_moves_into_parallel_jobs(
     moves: Sequence[GanetiInstanceMove],
 ) -> list[list[GanetiInstanceMove]]:
     """Group consecutive moves that share no node into sets of parallel jobs.
@@ -198,7 +203,7 @@ def group_moves_into_job_sets(
     return sets
 
 
-def ganeti_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
+def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
     """Return the shell commands that carry out a squeeze plan.
 
     The caller's shell function `check` runs before each job.
@@ -224,7 +229,7 @@ def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
         for instance in before.instances
     ]
     lines: list[str] = []
-    for number, jobs in enumerate(group_moves_into_job_sets(plan.moves), 1):
+    for number, jobs in enumerate(group_moves_into_parallel_jobs(plan.moves), 1):
         lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
         for job, move in enumerate(jobs, 1):
             lines += [f"  echo job {number}/{job}", "  check"]
@@ -238,15 +243,15 @@ def _move_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
 
 
 def _instance_commands(
-    kind: InstanceMoveKind, name: str, verb: str, target: str
+    kind: GanetiInstanceMoveKind, name: str, verb: str, target: str
 ) -> tuple[str, ...]:
     over = f"{verb} -f {name}"
     copy = f"replace-disks -n {target} {name}"
     return {
-        InstanceMoveKind.FAILOVER: (over,),
-        InstanceMoveKind.TO_ANY: (f"{verb} -f -n {target} {name}",),
-        InstanceMoveKind.REPLACE_PRIMARY: (over, copy, over),
-        InstanceMoveKind.REPLACE_SECONDARY: (copy,),
-        InstanceMoveKind.REPLACE_AND_FAILOVER: (copy, over),
-        InstanceMoveKind.FAILOVER_AND_REPLACE: (over, copy),
+        GanetiInstanceMoveKind.FAILOVER: (over,),
+        GanetiInstanceMoveKind.TO_ANY: (f"{verb} -f -n {target} {name}",),
+        GanetiInstanceMoveKind.REPLACE_PRIMARY: (over, copy, over),
+        GanetiInstanceMoveKind.REPLACE_SECONDARY: (copy,),
+        GanetiInstanceMoveKind.REPLACE_AND_FAILOVER: (copy, over),
+        GanetiInstanceMoveKind.FAILOVER_AND_REPLACE: (over, copy),
     }[kind]

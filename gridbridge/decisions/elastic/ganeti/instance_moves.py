@@ -19,30 +19,34 @@ from gridbridge.decisions.elastic.ganeti.instance_placement import (
     SPREAD,
     WEIGHTS,
     ChangedNodeLoads,
-    GanetiPlacement,
-    NodeScoreContribution,
-    node_loads_after_move,
+    GanetiInstancePlacement,
+    GanetiNodeScoreShare,
+    ganeti_node_loads_after_move,
+    ganeti_node_score_share,
     possible_instance_moves,
-    score_contribution_of_node,
 )
 from gridbridge.decisions.elastic.ganeti.node_load import (
     GanetiInstanceLoad,
     GanetiNodeLoad,
-    add_primary_instance,
-    may_migrate_between,
-    remove_primary_instance,
+    do_migration_tags_allow_move,
+    load_with_primary_instance,
+    load_without_primary_instance,
 )
-from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, InstanceMoveKind
+from gridbridge.model.elastic.ganeti_cluster import (
+    NO_NODE,
+    GanetiInstanceMove,
+    GanetiInstanceMoveKind,
+)
 
 ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # of the sums, and of some spreads
 STANDING = range(SPREAD)
 MOVED = (0, 3, 4, 5, 7)  # the spreads that every move of an instance without a second copy changes
 
 
-class MoveScoreEstimates:
+class GanetiMoveScoreSums:
     """Running sums of a placement, from which scores after moves are estimated."""
 
-    def __init__(self, at: GanetiPlacement) -> None:
+    def __init__(self, at: GanetiInstancePlacement) -> None:
         self.at = at
         self.online = at.online
         count = len(self.online) or 1
@@ -83,7 +87,9 @@ class MoveScoreEstimates:
         """Return the change of the score sums when an instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
-            load = remove_primary_instance(self.at.hardware[node], self.at.loads[node], burden)
+            load = load_without_primary_instance(
+                self.at.hardware[node], self.at.loads[node], burden
+            )
             changes[burden] = self.change(node, load)
         return changes[burden]
 
@@ -95,7 +101,9 @@ class MoveScoreEstimates:
         key = burden, is_forced
         if key not in changes:
             hardware = self.at.hardware[node]
-            load = add_primary_instance(hardware, self.at.loads[node], burden, is_forced=is_forced)
+            load = load_with_primary_instance(
+                hardware, self.at.loads[node], burden, is_forced=is_forced
+            )
             changes[key] = None if load is None else self.change(node, load)
         return changes[key]
 
@@ -105,7 +113,7 @@ class MoveScoreEstimates:
             return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
         old, new = (
             self.at.contributions[node],
-            score_contribution_of_node(self.at.hardware[node], load),
+            ganeti_node_score_share(self.at.hardware[node], load),
         )
         spreads = []
         for k in STANDING:
@@ -180,7 +188,7 @@ class MoveScoreEstimates:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(contribution: NodeScoreContribution) -> float:
+def _linear(contribution: GanetiNodeScoreShare) -> float:
     return (
         contribution.failing * FAILING
         + contribution.conflicts * CONFLICT
@@ -198,21 +206,21 @@ Home = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateInstanceMove:
+class CandidateGanetiMove:
     """A move of an instance that may be the best, and its estimated score."""
 
     nearly: float
     instance: int
-    kind: InstanceMoveKind
+    kind: GanetiInstanceMoveKind
     target: int
     home: Home
     changed: ChangedNodeLoads | None  # None: the instance goes to any node
 
 
-def balance_ganeti_instances(at: GanetiPlacement) -> tuple[GanetiInstanceMove, ...]:
+def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
     """Apply the best move while the score improves; return the applied moves."""
     moves = []
-    changes = MoveScoreEstimates(at)
+    changes = GanetiMoveScoreSums(at)
     now = at.score({})
     while best := _best_move(at, changes, now):
         now, step, changed = best
@@ -233,13 +241,13 @@ def balance_ganeti_instances(at: GanetiPlacement) -> tuple[GanetiInstanceMove, .
 
 
 def _best_move(
-    at: GanetiPlacement, changes: MoveScoreEstimates, now: float
-) -> tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None:
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
+) -> tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None:
     """Return the first move with the lowest exact score; None if none improves it."""
-    best: tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None = None
+    best: tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None = None
     least = now
     for step in _moves_near_best_score(at, changes, now):
-        changed = step.changed or node_loads_after_move(at, step.instance, step.target)
+        changed = step.changed or ganeti_node_loads_after_move(at, step.instance, step.target)
         value = at.score(changed)
         if value < least:
             least, best = value, (value, step, changed)
@@ -247,14 +255,14 @@ def _best_move(
 
 
 def _moves_near_best_score(
-    at: GanetiPlacement, changes: MoveScoreEstimates, now: float
-) -> list[CandidateInstanceMove]:
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
+) -> list[CandidateGanetiMove]:
     """Return the moves whose estimated score is close to the best, in hbal's order.
 
     Moves away from offline nodes gain so much that others need not be tried.
     """
     leaving, staying = _distinct_instances(at)
-    candidates: list[CandidateInstanceMove] = []
+    candidates: list[CandidateGanetiMove] = []
     least = _collect_moves_near_best(at, changes, leaving, now, candidates)
     if least + EQUAL >= changes.away:
         least = _collect_moves_near_best(at, changes, staying, least, candidates)
@@ -262,7 +270,7 @@ def _moves_near_best_score(
     return sorted(near, key=lambda step: step.instance)
 
 
-def _distinct_instances(at: GanetiPlacement) -> tuple[list[int], list[int]]:
+def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
     """Return instances on offline nodes and on others, one of each equal group."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
@@ -278,11 +286,11 @@ def _distinct_instances(at: GanetiPlacement) -> tuple[list[int], list[int]]:
 
 
 def _collect_moves_near_best(
-    at: GanetiPlacement,
-    changes: MoveScoreEstimates,
+    at: GanetiInstancePlacement,
+    changes: GanetiMoveScoreSums,
     instances: Iterable[int],
     least: float,
-    candidates: list[CandidateInstanceMove],
+    candidates: list[CandidateGanetiMove],
 ) -> float:
     """Find what comes near the least score so far; return the least."""
     for instance in instances:
@@ -294,13 +302,13 @@ def _collect_moves_near_best(
 
 
 def _moves_of_instance(
-    at: GanetiPlacement, changes: MoveScoreEstimates, instance: int, least: float
-) -> Iterator[CandidateInstanceMove]:
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
+) -> Iterator[CandidateGanetiMove]:
     if instance not in at.mirrored:
         yield from _moves_to_any_node(at, changes, instance, least)
         return
     for kind, target, home, changed in possible_instance_moves(at, instance, changes.online):
-        yield CandidateInstanceMove(
+        yield CandidateGanetiMove(
             nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
             instance=instance,
             kind=kind,
@@ -311,8 +319,8 @@ def _moves_of_instance(
 
 
 def _moves_to_any_node(
-    at: GanetiPlacement, changes: MoveScoreEstimates, instance: int, least: float
-) -> Iterator[CandidateInstanceMove]:
+    at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
+) -> Iterator[CandidateGanetiMove]:
     primary, secondary = at.homes[instance]
     burden, source = at.burdens[instance], at.hardware[primary]
     is_forced = not at.is_online[primary]
@@ -320,19 +328,21 @@ def _moves_to_any_node(
         (target, taking)
         for target in changes.online
         if target not in (primary, secondary)
-        and may_migrate_between(source, at.hardware[target])
+        and do_migration_tags_allow_move(source, at.hardware[target])
         and (taking := changes.taking(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:
-        all_loads = ((node_loads_after_move(at, instance, target), target) for target, _ in targets)
+        all_loads = (
+            (ganeti_node_loads_after_move(at, instance, target), target) for target, _ in targets
+        )
         near = [(at.score(changed), target) for changed, target in all_loads]
     else:
         near = changes.nearest(changes.giving(primary, burden), targets, least)
     for nearly, target in near:
-        yield CandidateInstanceMove(
+        yield CandidateGanetiMove(
             nearly=nearly,
             instance=instance,
-            kind=InstanceMoveKind.TO_ANY,
+            kind=GanetiInstanceMoveKind.TO_ANY,
             target=target,
             home=(target, secondary),
             changed=None,

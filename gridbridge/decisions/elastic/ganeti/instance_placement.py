@@ -12,27 +12,27 @@ from typing import NamedTuple
 
 from gridbridge.decisions.elastic.ganeti.node_inventory import (
     hardware_of_ganeti_nodes,
-    initial_node_loads,
+    initial_ganeti_node_loads,
     loads_of_ganeti_instances,
 )
 from gridbridge.decisions.elastic.ganeti.node_load import (
     GanetiInstanceLoad,
     GanetiNodeHardware,
     GanetiNodeLoad,
-    add_primary_instance,
-    add_secondary_copy,
+    do_migration_tags_allow_move,
     float_ratio,
-    may_migrate_between,
-    remove_primary_instance,
-    remove_secondary_copy,
+    load_with_primary_instance,
+    load_with_secondary_copy,
+    load_without_primary_instance,
+    load_without_secondary_copy,
 )
-from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, InstanceMoveKind
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 
 OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # for each instance on a node that is offline
 EQUAL = 1e-9  # scores so near each other are reckoned again
 
 
-class NodeScoreContribution(NamedTuple):
+class GanetiNodeScoreShare(NamedTuple):
     """What one node adds to a cluster's score.
 
     The score uses the spread of the first eight fields over all nodes, and the sum of the
@@ -57,16 +57,16 @@ WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of those, hbal's like ones
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
-def score_contribution_of_node(
+def ganeti_node_score_share(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad
-) -> NodeScoreContribution:
+) -> GanetiNodeScoreShare:
     """Return what a node adds to the score."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
     else:
         part, whole = float(load.free_disk), hardware.disk
-    return NodeScoreContribution(
+    return GanetiNodeScoreShare(
         float_ratio(hardware.room - load.live_mem, hardware.mem),
         part / whole if whole else 1.0,
         float_ratio(load.kept_mem, hardware.mem),
@@ -81,8 +81,8 @@ def score_contribution_of_node(
     )
 
 
-def cluster_imbalance_score(
-    online: Sequence[NodeScoreContribution],
+def ganeti_imbalance_score(
+    online: Sequence[GanetiNodeScoreShare],
     offline: Sequence[GanetiNodeLoad],
     pairs: Mapping[tuple[str, str], int],
 ) -> float:
@@ -109,7 +109,7 @@ def cluster_imbalance_score(
     return total
 
 
-def _sum_column(online: Sequence[NodeScoreContribution], at: int) -> float:
+def _sum_column(online: Sequence[GanetiNodeScoreShare], at: int) -> float:
     total = 0.0
     for contribution in online:
         total += contribution[at]
@@ -133,7 +133,7 @@ ChangedNodeLoads = dict[int, GanetiNodeLoad]  # nodes and what they would carry
 
 
 @dataclass(slots=True, kw_only=True)
-class GanetiPlacement:
+class GanetiInstancePlacement:
     """The instances and loads of all nodes; each applied move changes it."""
 
     hardware: tuple[GanetiNodeHardware, ...]
@@ -142,7 +142,7 @@ class GanetiPlacement:
     movable: tuple[int, ...]
     mirrored: frozenset[int]
     loads: list[GanetiNodeLoad]
-    contributions: list[NodeScoreContribution]
+    contributions: list[GanetiNodeScoreShare]
     is_online: list[bool]
     has_pairs: bool  # some node has a location where instances exclude each other
 
@@ -151,7 +151,7 @@ class GanetiPlacement:
         """The nodes that may take instances, in their order."""
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
-    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiPlacement":
+    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":
         """Return a copy in which the given nodes are online or offline."""
         is_online = list(self.is_online)
         for node in nodes:
@@ -175,19 +175,19 @@ class GanetiPlacement:
                 offline.append(load or self.loads[node])
                 continue
             contributions.append(
-                score_contribution_of_node(self.hardware[node], load)
+                ganeti_node_score_share(self.hardware[node], load)
                 if load
                 else self.contributions[node]
             )
             if self.has_pairs:
                 pairs.update((load or self.loads[node]).pairs)
-        return cluster_imbalance_score(contributions, offline, pairs)
+        return ganeti_imbalance_score(contributions, offline, pairs)
 
     def apply(self, instance: int, home: tuple[int, int], changed: ChangedNodeLoads) -> None:
         """Apply a move of an instance."""
         for node, load in changed.items():
             self.loads[node] = load
-            self.contributions[node] = score_contribution_of_node(self.hardware[node], load)
+            self.contributions[node] = ganeti_node_score_share(self.hardware[node], load)
         self.homes[instance] = home
         self.burdens[instance] = self.burden_at(instance, *home)
 
@@ -200,13 +200,13 @@ class GanetiPlacement:
         return burden if shared == burden.together else burden._replace(together=shared)
 
 
-def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
+def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
     """Return the placement of instances as found in the cluster."""
     node_hardware = hardware_of_ganeti_nodes(cluster)
     demands = loads_of_ganeti_instances(cluster, node_hardware)
-    loads = initial_node_loads(cluster, node_hardware, demands)
+    loads = initial_ganeti_node_loads(cluster, node_hardware, demands)
     groups = [node.group for node in cluster.nodes]
-    return GanetiPlacement(
+    return GanetiInstancePlacement(
         hardware=node_hardware,
         burdens=list(demands),
         homes=[(instance.primary, instance.secondary) for instance in cluster.instances],
@@ -223,7 +223,7 @@ def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
         mirrored=frozenset(at for at, burden in enumerate(demands) if burden.is_mirrored),
         loads=loads,
         contributions=[
-            score_contribution_of_node(hardware, load)
+            ganeti_node_score_share(hardware, load)
             for hardware, load in zip(node_hardware, loads, strict=True)
         ],
         is_online=[not node.is_offline for node in cluster.nodes],
@@ -233,8 +233,8 @@ def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
 
 
 def possible_instance_moves(
-    at: GanetiPlacement, instance: int, online: tuple[int, ...]
-) -> Iterator[tuple[InstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
+    at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
+) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
     """Yield all moves of a mirrored instance in hbal's order.
 
     Each item has the kind of move, its target, the new home and the changed node loads.
@@ -242,125 +242,133 @@ def possible_instance_moves(
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
     if has_secondary and (changed := _failover(at, instance)):
-        yield InstanceMoveKind.FAILOVER, NO_NODE, (secondary, primary), changed
+        yield GanetiInstanceMoveKind.FAILOVER, NO_NODE, (secondary, primary), changed
     for target in online:
         if target in (primary, secondary):
             continue
         if changed := _replace_secondary(at, instance, target):
-            yield InstanceMoveKind.REPLACE_SECONDARY, target, (primary, target), changed
+            yield GanetiInstanceMoveKind.REPLACE_SECONDARY, target, (primary, target), changed
         if changed := _replace_and_failover(at, instance, target):
-            yield InstanceMoveKind.REPLACE_AND_FAILOVER, target, (target, primary), changed
+            yield GanetiInstanceMoveKind.REPLACE_AND_FAILOVER, target, (target, primary), changed
         if has_secondary and (changed := _replace_primary(at, instance, target)):
-            yield InstanceMoveKind.REPLACE_PRIMARY, target, (target, secondary), changed
+            yield GanetiInstanceMoveKind.REPLACE_PRIMARY, target, (target, secondary), changed
         if has_secondary and (changed := _failover_and_replace(at, instance, target)):
-            yield InstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
+            yield GanetiInstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
 
 
-def node_loads_after_move(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads:
+def ganeti_node_loads_after_move(
+    at: GanetiInstancePlacement, instance: int, target: int
+) -> ChangedNodeLoads:
     """Return the node loads after an instance without a mirror moved to a target."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
-    target_load = add_primary_instance(
+    target_load = load_with_primary_instance(
         at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
     )
     if target_load is None:
         return {}
     return {
-        primary: remove_primary_instance(at.hardware[primary], at.loads[primary], burden),
+        primary: load_without_primary_instance(at.hardware[primary], at.loads[primary], burden),
         target: target_load,
     }
 
 
-def _failover(at: GanetiPlacement, instance: int) -> ChangedNodeLoads | None:
+def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | None:
     """Make the secondary the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
-    if not may_migrate_between(hardware_p, hardware_s):
+    if not do_migration_tags_allow_move(hardware_p, hardware_s):
         return None
-    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = add_primary_instance(hardware_s, free_s, burden, is_forced=is_forced)
-    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
+    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = load_with_primary_instance(hardware_s, free_s, burden, is_forced=is_forced)
+    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     if new_p is None:
         return None
-    new_s = add_secondary_copy(
+    new_s = load_with_secondary_copy(
         hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
     )
     return new_s and {old_p: new_s, old_s: new_p}
 
 
-def _replace_primary(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads | None:
+def _replace_primary(
+    at: GanetiInstancePlacement, instance: int, target: int
+) -> ChangedNodeLoads | None:
     """Make the target the primary by way of the secondary, which holds it for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
-    if not may_migrate_between(hardware_p, hardware_s) or not may_migrate_between(
+    if not do_migration_tags_allow_move(hardware_p, hardware_s) or not do_migration_tags_allow_move(
         hardware_s, hardware_t
     ):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, target, old_s)
-    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    held = add_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
-    new_p = held and add_primary_instance(hardware_t, at.loads[target], new, is_forced=is_forced)
+    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    held = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
+    new_p = held and load_with_primary_instance(
+        hardware_t, at.loads[target], new, is_forced=is_forced
+    )
     if held is None or new_p is None:
         return None
-    released = remove_primary_instance(hardware_s, held, new)
-    new_s = add_secondary_copy(hardware_s, released, new, target, is_forced=is_forced)
-    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
+    released = load_without_primary_instance(hardware_s, held, new)
+    new_s = load_with_secondary_copy(hardware_s, released, new, target, is_forced=is_forced)
+    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 
 
-def _replace_secondary(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads | None:
+def _replace_secondary(
+    at: GanetiInstancePlacement, instance: int, target: int
+) -> ChangedNodeLoads | None:
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p = at.hardware[old_p]
     new = at.burden_at(instance, old_p, target)
     is_forced = not at.is_online[old_s]
-    new_s = add_secondary_copy(
+    new_s = load_with_secondary_copy(
         at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced
     )
     if new_s is None:
         return None
-    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
-    new_p = add_primary_instance(hardware_p, free_p, new, is_forced=True)
-    free_s = remove_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
+    new_p = load_with_primary_instance(hardware_p, free_p, new, is_forced=True)
+    free_s = load_without_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_p and {old_p: new_p, target: new_s, old_s: free_s}
 
 
 def _replace_and_failover(
-    at: GanetiPlacement, instance: int, target: int
+    at: GanetiInstancePlacement, instance: int, target: int
 ) -> ChangedNodeLoads | None:
     """Make the target the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
-    if not may_migrate_between(hardware_p, hardware_t):
+    if not do_migration_tags_allow_move(hardware_p, hardware_t):
         return None
     new = at.burden_at(instance, target, old_p)
-    new_p = add_primary_instance(hardware_t, at.loads[target], new, is_forced=False)
+    new_p = load_with_primary_instance(hardware_t, at.loads[target], new, is_forced=False)
     if new_p is None:
         return None
-    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
+    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     is_forced = not at.is_online[old_s]
-    new_s = add_secondary_copy(hardware_p, free_p, new, target, is_forced=is_forced)
-    free_s = remove_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    new_s = load_with_secondary_copy(hardware_p, free_p, new, target, is_forced=is_forced)
+    free_s = load_without_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_s and {target: new_p, old_p: new_s, old_s: free_s}
 
 
 def _failover_and_replace(
-    at: GanetiPlacement, instance: int, target: int
+    at: GanetiInstancePlacement, instance: int, target: int
 ) -> ChangedNodeLoads | None:
     """Make the secondary the primary, and the target the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
-    if not may_migrate_between(hardware_p, hardware_s):
+    if not do_migration_tags_allow_move(hardware_p, hardware_s):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, old_s, target)
-    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = add_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
+    free_s = load_without_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = load_with_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
     if new_p is None:
         return None
-    new_s = add_secondary_copy(
+    new_s = load_with_secondary_copy(
         at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced
     )
-    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
+    free_p = load_without_primary_instance(hardware_p, at.loads[old_p], burden)
     return new_s and {target: new_s, old_s: new_p, old_p: free_p}

@@ -5,9 +5,9 @@ from gridbridge.decisions.elastic.ganeti.node_load import (
     GanetiNodeHardware,
     GanetiNodeLoad,
     change_counts,
-    changed_spindle_use,
-    location_mismatch,
+    instance_location_mismatch,
     location_tag_pairs,
+    spindle_use_after_change,
 )
 from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
@@ -27,7 +27,7 @@ MISSING_MB, MISSING_DISK_MB = 512, 1024  # more on a node is a warning: Ganeti's
 MB_OF_GB = 1024
 
 
-def find_unaccounted_memory_and_disk(cluster: GanetiCluster) -> tuple[str, ...]:
+def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
     """Describe nodes with much memory or disk that no instance accounts for."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -149,7 +149,7 @@ def _load_of_instance(
     )
 
 
-def initial_node_loads(
+def initial_ganeti_node_loads(
     cluster: GanetiCluster,
     node_hardware: tuple[GanetiNodeHardware, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
@@ -163,10 +163,10 @@ def initial_node_loads(
             live_mem=load.live_mem + burden.live_mem,
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
             vcpus=load.vcpus + burden.vcpus,
-            spindle_use=changed_spindle_use(hardware, load, burden, 1),
+            spindle_use=spindle_use_after_change(hardware, load, burden, 1),
             primaries=load.primaries + 1,
             tags=change_counts(load.tags, burden.tags, 1),
-            location=load.location + location_mismatch(hardware, burden),
+            location=load.location + instance_location_mismatch(hardware, burden),
             pairs=change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
         )
         if before is None:
@@ -175,7 +175,7 @@ def initial_node_loads(
         needed = load.peers.get(instance.primary, 0) + burden.kept_mem
         loads[instance.secondary] = load._replace(
             secondaries=load.secondaries + 1,
-            spindle_use=changed_spindle_use(hardware, load, burden, 1),
+            spindle_use=spindle_use_after_change(hardware, load, burden, 1),
             peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )

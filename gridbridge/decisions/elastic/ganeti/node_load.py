@@ -70,7 +70,7 @@ def float_ratio(part: float, whole: float) -> float:
     return nan if not part or part != part else (inf if part > 0 else -inf)
 
 
-def add_primary_instance(
+def load_with_primary_instance(
     hardware: GanetiNodeHardware,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,
@@ -86,7 +86,7 @@ def add_primary_instance(
     free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
     if free <= 0 or (burden.is_local and free_disk <= 0):
         return None
-    spindle_use = changed_spindle_use(hardware, load, burden, 1)
+    spindle_use = spindle_use_after_change(hardware, load, burden, 1)
     free_spindles = _spindles_left(hardware, load, burden)
     if burden.is_local and hardware.is_exclusive and free_spindles < 0:
         return None
@@ -114,12 +114,12 @@ def add_primary_instance(
         load.kept_mem,
         fails,
         change_counts(load.tags, burden.tags, 1),
-        load.location + location_mismatch(hardware, burden),
+        load.location + instance_location_mismatch(hardware, burden),
         change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
     )
 
 
-def remove_primary_instance(
+def load_without_primary_instance(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
     """Return the load without a primary instance."""
@@ -130,19 +130,19 @@ def remove_primary_instance(
         load.free_disk + burden.disk if burden.is_local else load.free_disk,
         load.vcpus - burden.vcpus,
         _spindles_freed(hardware, load, burden),
-        changed_spindle_use(hardware, load, burden, -1),
+        spindle_use_after_change(hardware, load, burden, -1),
         load.primaries - 1,
         load.secondaries,
         load.peers,
         load.kept_mem,
         hardware.room - live_mem <= load.kept_mem,
         change_counts(load.tags, burden.tags, -1),
-        load.location - location_mismatch(hardware, burden),
+        load.location - instance_location_mismatch(hardware, burden),
         change_counts(load.pairs, location_tag_pairs(hardware, burden), -1),
     )
 
 
-def add_secondary_copy(
+def load_with_secondary_copy(
     hardware: GanetiNodeHardware,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,
@@ -158,7 +158,7 @@ def add_secondary_copy(
     free_spindles = _spindles_left(hardware, load, burden)
     if hardware.is_exclusive and free_spindles < 0:
         return None
-    spindle_use = changed_spindle_use(hardware, load, burden, 1)
+    spindle_use = spindle_use_after_change(hardware, load, burden, 1)
     free = hardware.room - load.live_mem
     needed = load.peers.get(primary, 0) + burden.kept_mem
     kept_mem = max(load.kept_mem, needed)
@@ -182,7 +182,7 @@ def add_secondary_copy(
     )
 
 
-def remove_secondary_copy(
+def load_without_secondary_copy(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
     """Return the load without an instance's secondary copy."""
@@ -194,7 +194,7 @@ def remove_secondary_copy(
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
         free_spindles=_spindles_freed(hardware, load, burden),
-        spindle_use=changed_spindle_use(hardware, load, burden, -1),
+        spindle_use=spindle_use_after_change(hardware, load, burden, -1),
         secondaries=load.secondaries - 1,
         peers=peers,
         kept_mem=kept_mem,
@@ -202,12 +202,12 @@ def remove_secondary_copy(
     )
 
 
-def may_migrate_between(source: GanetiNodeHardware, target: GanetiNodeHardware) -> bool:
+def do_migration_tags_allow_move(source: GanetiNodeHardware, target: GanetiNodeHardware) -> bool:
     """Say whether the migration tags allow moves from one node to another."""
     return source.sends <= target.takes
 
 
-def changed_spindle_use(
+def spindle_use_after_change(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> float:
     """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
@@ -231,7 +231,7 @@ def _spindles_freed(
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def location_mismatch(hardware: GanetiNodeHardware, burden: GanetiInstanceLoad) -> int:
+def instance_location_mismatch(hardware: GanetiNodeHardware, burden: GanetiInstanceLoad) -> int:
     """Return by how much a node misses an instance's desired location."""
     return burden.together + len(burden.desired - hardware.locations)
 

@@ -7,10 +7,10 @@ import pytest
 
 from gridbridge.batch.gridengine.execution_hosts import (
     HostQueueInstance,
-    has_host_reported,
-    next_seq_no,
-    parse_host_instances,
-    query_host_instances,
+    has_execd_reported_load,
+    next_queue_seq_no,
+    parse_host_queue_instances,
+    query_host_queue_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.qconf_attributes import parse_values_by_host
@@ -28,7 +28,7 @@ def golden(name: str) -> bytes:
 
 
 def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
-    (found,) = parse_host_instances(golden("host-busy"))
+    (found,) = parse_host_queue_instances(golden("host-busy"))
 
     assert found == HostQueueInstance(
         queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("5",)
@@ -38,7 +38,9 @@ def test_a_closed_host_with_a_task_is_busy_and_closed() -> None:
 def test_a_task_of_an_array_is_told_by_its_number() -> None:
     """That of the array alone is all of its tasks, wherever they run (qdel(1))."""
     slots = b"<slots>1</slots>"
-    (found,) = parse_host_instances(golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>"))
+    (found,) = parse_host_queue_instances(
+        golden("host-busy").replace(slots, slots + b"<tasks>7</tasks>")
+    )
 
     assert found.tasks == ("5.7",)
 
@@ -49,37 +51,39 @@ def test_a_job_whose_name_breaks_the_document_keeps_nothing_from_being_read() ->
     odd = re.sub(rb"<JB_name>[^<]*<", b"<JB_name>a\x1b & b<", told)
 
     assert odd != told
-    assert parse_host_instances(odd) == parse_host_instances(told)
+    assert parse_host_queue_instances(odd) == parse_host_queue_instances(told)
 
 
 def test_a_host_that_was_just_admitted_is_idle_and_closed() -> None:
-    (found,) = parse_host_instances(golden("host-new"))
+    (found,) = parse_host_queue_instances(golden("host-new"))
 
     assert found == HostQueueInstance(queue="all.q", slots=4, is_used=False, is_disabled=True)
 
 
 @pytest.mark.parametrize("change", [TRANSFERRING, RESERVED], ids=["a task starts", "reserved"])
 def test_slots_that_are_taken_or_reserved_are_busy(change: tuple[bytes, bytes]) -> None:
-    (found,) = parse_host_instances(golden("host-new").replace(*change))
+    (found,) = parse_host_queue_instances(golden("host-new").replace(*change))
 
     assert found.is_used
 
 
 def test_a_suspended_task_without_a_slot_is_busy() -> None:
-    (found,) = parse_host_instances(golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0]))
+    (found,) = parse_host_queue_instances(
+        golden("host-busy").replace(TRANSFERRING[1], TRANSFERRING[0])
+    )
 
     assert found.is_used
 
 
 def test_a_queue_of_best_effort_is_known_by_its_resource() -> None:
     at = b"<state>d</state>"
-    (found,) = parse_host_instances(golden("host-busy").replace(at, BEST_EFFORT + at))
+    (found,) = parse_host_queue_instances(golden("host-busy").replace(at, BEST_EFFORT + at))
 
     assert found.is_best_effort
 
 
 def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
-    (found,) = parse_host_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
+    (found,) = parse_host_queue_instances(golden("host-new").replace(b"<state>du", b"<state>D"))
 
     assert not found.is_disabled
 
@@ -94,11 +98,11 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
     where = GridEngineCell(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
-    assert query_host_instances(where, "n1") == ()
+    assert query_host_queue_instances(where, "n1") == ()
 
     program.write_text(f"#!/bin/sh\n{ending}\n")
     with pytest.raises(CommandFailed):
-        query_host_instances(where, "n1")
+        query_host_queue_instances(where, "n1")
 
 
 @pytest.mark.parametrize(
@@ -106,16 +110,16 @@ def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(
     [("alpha-n1", True), ("alpha-n", False), ("global", False), ("alpha-n9", False)],
 )
 def test_a_host_reports_when_its_load_is_told(host: str, expected: bool) -> None:
-    assert has_host_reported(golden("hosts"), host) == expected
+    assert has_execd_reported_load(golden("hosts"), host) == expected
 
 
 def test_half_an_answer_tells_nothing() -> None:
     half = golden("host-busy")[:400]
 
     with pytest.raises(ParseError, match="qstat"):
-        parse_host_instances(half)
+        parse_host_queue_instances(half)
     with pytest.raises(ParseError, match="qhost"):
-        has_host_reported(half, "alpha-n1")
+        has_execd_reported_load(half, "alpha-n1")
 
 
 @pytest.mark.parametrize(
@@ -134,4 +138,4 @@ def test_half_an_answer_tells_nothing() -> None:
 def test_a_host_comes_after_those_before_it_and_before_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
-    assert expected == next_seq_no(parse_values_by_host(told), others)
+    assert expected == next_queue_seq_no(parse_values_by_host(told), others)

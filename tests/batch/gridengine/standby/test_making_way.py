@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.elastic.acts.membership import GridEngineMembership
+from gridbridge.elastic.acts.membership import GridEngineHostMembership
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_sections import BootstrapSection
+from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
@@ -39,7 +39,9 @@ def cell(tmp_path: Path) -> GridEngineCell:
     )
 
 
-def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> GridEngineMembership:
+def membership(
+    cell: GridEngineCell, *queues: tuple[str, str, int, int]
+) -> GridEngineHostMembership:
     """Return a host with queues: their states, used slots, and whether they are best-effort."""
     rows = (
         QUEUE.format(name=name, state=state, used=used, best=best, mark=BEST_EFFORT)
@@ -47,9 +49,9 @@ def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> Grid
     )
     document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
     (Path(cell.binaries) / "rows").write_text(document)
-    return GridEngineMembership(
+    return GridEngineHostMembership(
         cell=cell,
-        preparing=MachineBootstrap(settings=BootstrapSection(), cell=cell),
+        preparing=MachineBootstrap(settings=MachineBootstrapSection(), cell=cell),
         root=lambda *_: None,
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import task_rescheduling
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
@@ -62,7 +62,7 @@ def queue(name: str, *rows: str, best: str = "0") -> str:
     ids=["y", "as-the-queue", "n", "checkpoint", "parallel", "qrsh", "array", "later", "due"],
 )
 def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
-    found = task_rescheduling.parse_movable_jobs(jobs(told), NOW_S)
+    found = task_rescheduling.parse_reschedulable_jobs(jobs(told), NOW_S)
 
     assert list(found) == (["7"] if is_movable else [])
 
@@ -78,12 +78,12 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
         job(7, f"{whole}{inner}</JB_hard_resource_list>"),
         job(8, f"<JB_hard_resource_list>{memory}{licence}</JB_hard_resource_list>"),
     )
-    found = task_rescheduling.parse_movable_jobs(jobs(*told), NOW_S)
+    found = task_rescheduling.parse_reschedulable_jobs(jobs(*told), NOW_S)
 
     requests = (("h_vmem", "2G"), ("lic", "1"))
     assert found == {
-        "7": TaskShape(requests=requests, queues=("all.q@@big",), identity=NO_PROJECT),
-        "8": TaskShape(requests=requests, identity=NO_PROJECT),
+        "7": TaskResourceRequests(requests=requests, queues=("all.q@@big",), identity=NO_PROJECT),
+        "8": TaskResourceRequests(requests=requests, identity=NO_PROJECT),
     }
 
 
@@ -141,8 +141,8 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) ->
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
     assert not task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
-    assert task_rescheduling.query_movable_tasks(cell, ["n1"], NOW_S) == {
-        "n1": (TaskShape(identity=NO_PROJECT),)
+    assert task_rescheduling.query_reschedulable_tasks(cell, ["n1"], NOW_S) == {
+        "n1": (TaskResourceRequests(identity=NO_PROJECT),)
     }
     assert called(cell) == ""
 
@@ -160,7 +160,7 @@ def test_a_task_that_somebody_stopped_keeps_its_host(
     rows = (row(1), row(2, state, slots=2))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
 
-    found = task_rescheduling.query_movable_tasks(cell, ["n1"], NOW_S)["n1"]
+    found = task_rescheduling.query_reschedulable_tasks(cell, ["n1"], NOW_S)["n1"]
     assert [one.slots for one in found] == ([1, 2] if is_moved else [1])
     assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S) is is_moved
 
@@ -171,6 +171,6 @@ def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
         "<JB_owner>alice</JB_owner><JB_project>p1</JB_project>"
         "<JB_checkpoint_name>blcr</JB_checkpoint_name>"
     )
-    (found,) = task_rescheduling.parse_movable_jobs(jobs(job(7, own)), NOW_S).values()
+    (found,) = task_rescheduling.parse_reschedulable_jobs(jobs(job(7, own)), NOW_S).values()
 
     assert found.identity == JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")

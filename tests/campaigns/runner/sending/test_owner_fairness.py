@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import ArrayRefused
-from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
+from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
     ArraySubmissionResult,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
-    LedgerArray,
+    RootLedgerArray,
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign import CampaignState as State
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskSend
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -31,7 +31,7 @@ from tests.decisions.campaigns.test_slot_distribution import NOON
 
 ALICE, BOB = 41000, 41001
 BOBS, ALICES = range(1, 5), 5  # campaigns
-WISH = AtCluster(exec_file="run")
+WISH = JdlClusterSettings(exec_file="run")
 
 
 class Grid:
@@ -71,7 +71,7 @@ class Grid:
     def end(self, campaign: int) -> None:
         """Send nothing more of it."""
 
-    def ledger_arrays(self, campaign: int) -> tuple[LedgerArray, ...]:
+    def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Know nothing."""
         del campaign
         return ()
@@ -118,8 +118,8 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CyclePlanExecutor(
-        database, CycleStatisticsRecorder(database), clock, FailuresSection(), grid
+    return CampaignPlanExecutor(
+        database, CampaignStatisticsRecorder(database), clock, FailuresSection(), grid
     ).do
 
 
@@ -128,7 +128,7 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)
         assert array
-        campaigns.array_is(array, ArrayState.RELEASED, 7)
+        campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
     return campaigns.open_arrays()
 
 
@@ -138,7 +138,9 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     every = [
-        TaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
+        CampaignTaskSend(campaign=n, cluster=name, tasks=1)
+        for n in (1, 2, 5)
+        for name in ("gamma", "beta")
     ]
 
     do(CampaignCyclePlan(sends=tuple(every)))
@@ -192,13 +194,13 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     grid.is_failing = False
     sends = CampaignCyclePlan(
-        sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
+        sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
     )
 
     do(sends)
 
     assert grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
-    left = [one for one in campaigns.open_arrays() if one.state is ArrayState.INTENDED]
+    left = [one for one in campaigns.open_arrays() if one.state is ArraySubmissionState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
     assert CampaignEventRows(campaigns.database).open() == ()
     do(CampaignCyclePlan(resumed=tuple(left)))
@@ -210,11 +212,11 @@ def test_what_its_cluster_refuses_has_not_hung(
 ) -> None:
     """However slow that cluster is: the owner's other campaigns are sent."""
     grid.took_s = {(1, "gamma"): 9.0}
-    grid.fails_by = ArrayRefused
+    grid.fails_by = PermanentArrayRefusal
 
     do(
         CampaignCyclePlan(
-            sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))
+            sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))
         )
     )
 

@@ -9,7 +9,7 @@ from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.database import StateFile
 from tests.decisions.campaigns.test_slot_distribution import NOON
 
@@ -18,7 +18,7 @@ from tests.decisions.campaigns.test_slot_distribution import NOON
 def campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     made = CampaignRows(database)
-    jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
+    jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
     made.add(
         Campaign(
             number=1,

@@ -18,17 +18,17 @@ from gridbridge.decisions.campaigns.attempt_ends import (
 )
 from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
-from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = ArrayWithMissingTasks(is_listed=False, lives=None)
@@ -40,13 +40,13 @@ SWEEP = Campaign(
     submitted_at=NOON,
     tasks=3,
     digest="",
-    jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
+    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
 )
 ARRAY = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
-    state=ArrayState.RELEASED,
+    state=ArraySubmissionState.RELEASED,
     size=3,
     job_id=8,
     intended_at=NOON,
@@ -66,41 +66,41 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
 
     told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
     assert told == [
-        (1, TaskOutcome.PROGRAM_ERROR, 3, 5),
-        (3, TaskOutcome.CANCELLED, None, None),
+        (1, TaskAttemptOutcome.PROGRAM_ERROR, 3, 5),
+        (3, TaskAttemptOutcome.CANCELLED, None, None),
     ]
 
 
 @pytest.mark.parametrize(
     ("end", "wiped_for", "outcome"),
     [
-        (DELETED_BEFORE_START, CancellationReason.OVERFLOW, TaskOutcome.WIPED),
-        (DELETED_BEFORE_START, CancellationReason.WAITED, TaskOutcome.WIPED),
-        (DELETED_BEFORE_START, CancellationReason.NEVER_BEGAN, TaskOutcome.WIPED),
-        (JobEnd(signal=9), CancellationReason.WAITED, TaskOutcome.PREEMPTED),
+        (DELETED_BEFORE_START, CancellationReason.OVERFLOW, TaskAttemptOutcome.WIPED),
+        (DELETED_BEFORE_START, CancellationReason.WAITED, TaskAttemptOutcome.WIPED),
+        (DELETED_BEFORE_START, CancellationReason.NEVER_BEGAN, TaskAttemptOutcome.WIPED),
+        (JobEnd(signal=9), CancellationReason.WAITED, TaskAttemptOutcome.PREEMPTED),
         (
-            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
             CancellationReason.WAITED,
-            TaskOutcome.PREEMPTED,
+            TaskAttemptOutcome.PREEMPTED,
         ),
-        (JobEnd(exit_status=0), CancellationReason.WAITED, TaskOutcome.SUCCESS),
+        (JobEnd(exit_status=0), CancellationReason.WAITED, TaskAttemptOutcome.SUCCESS),
         (
-            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
             CancellationReason.OVERRAN,
-            TaskOutcome.WALLTIME,
+            TaskAttemptOutcome.WALLTIME,
         ),
-        (JobEnd(exit_status=3), CancellationReason.OVERRAN, TaskOutcome.PROGRAM_ERROR),
-        (DELETED_BEFORE_START, CancellationReason.MOVED, TaskOutcome.MOVED),
-        (JobEnd(signal=9), CancellationReason.MOVED, TaskOutcome.SIGNAL),
+        (JobEnd(exit_status=3), CancellationReason.OVERRAN, TaskAttemptOutcome.PROGRAM_ERROR),
+        (DELETED_BEFORE_START, CancellationReason.MOVED, TaskAttemptOutcome.MOVED),
+        (JobEnd(signal=9), CancellationReason.MOVED, TaskAttemptOutcome.SIGNAL),
         (
-            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            JobEnd(signal=9, killed_for=JobKillReason.DELETION),
             CancellationReason.MOVED,
-            TaskOutcome.CANCELLED,
+            TaskAttemptOutcome.CANCELLED,
         ),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
-    end: JobEnd, wiped_for: CancellationReason, outcome: TaskOutcome
+    end: JobEnd, wiped_for: CancellationReason, outcome: TaskAttemptOutcome
 ) -> None:
     """What never started has lost nothing; what ended by itself ended so.
 
@@ -116,16 +116,21 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
 @pytest.mark.parametrize(
     ("held", "wiped_for", "outcome"),
     [
-        (CancellationReason.LEFT, CancellationReason.MOVED, TaskOutcome.MOVED),
-        (CancellationReason.NEVER_BEGAN, CancellationReason.WAITED, TaskOutcome.WIPED),
+        (CancellationReason.LEFT, CancellationReason.MOVED, TaskAttemptOutcome.MOVED),
+        (CancellationReason.NEVER_BEGAN, CancellationReason.WAITED, TaskAttemptOutcome.WIPED),
     ],
 )
 def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
-    held: CancellationReason, wiped_for: CancellationReason, outcome: TaskOutcome
+    held: CancellationReason, wiped_for: CancellationReason, outcome: TaskAttemptOutcome
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = CampaignArray(
-        campaign=1, number=1, cluster="beta", state=ArrayState.RELEASED, size=3, intended_at=NOON
+        campaign=1,
+        number=1,
+        cluster="beta",
+        state=ArraySubmissionState.RELEASED,
+        size=3,
+        intended_at=NOON,
     )
     marks = {1: CancellationMark(wiped_for=held), 2: CancellationMark(wiped_for=held)}
     judge = MissingAttemptJudge(
@@ -142,12 +147,12 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
 @pytest.mark.parametrize(
     ("state", "outcome"),
     [
-        (CampaignState.CANCELLED, TaskOutcome.CANCELLED),
-        (CampaignState.IN_TREATMENT, TaskOutcome.SIGNAL),
+        (CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED),
+        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.SIGNAL),
     ],
 )
 def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
-    state: CampaignState, outcome: TaskOutcome
+    state: CampaignState, outcome: TaskAttemptOutcome
 ) -> None:
     """What ended by itself ended so."""
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
@@ -158,8 +163,8 @@ def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
 
     assert [one.outcome for one in found] == [
         outcome,
-        TaskOutcome.SUCCESS,
-        TaskOutcome.PROGRAM_ERROR,
+        TaskAttemptOutcome.SUCCESS,
+        TaskAttemptOutcome.PROGRAM_ERROR,
     ]
 
 
@@ -173,7 +178,9 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     assert [one.exit_status for one in found] == [99, 199, None]
 
 
-def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -> TaskAttempt:
+def of(
+    task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS
+) -> TaskAttempt:
     """Return an attempt of a task that has ended."""
     return TaskAttempt(
         campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
@@ -182,8 +189,8 @@ def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -
 
 def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
     """A task's attempts say together what became of it, and whether it runs again."""
-    copies = (of(1), of(1, 2, TaskOutcome.COPY))
-    again = TaskRetry(campaign=1, task=2, attempt=1, outcome=TaskOutcome.SITE_FAULT)
+    copies = (of(1), of(1, 2, TaskAttemptOutcome.COPY))
+    again = TaskRetry(campaign=1, task=2, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT)
     rest = {"finished": (7,), "again": (again,)}
     ended = (copies[0], of(3), of(0), of(2), copies[1])
 
@@ -229,7 +236,7 @@ def test_a_task_that_a_list_leaves_out_is_asked_for(
     assert sorted(one.place for one in found) == kept
 
 
-AHEAD = FutureJobEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
+AHEAD = FutureDatedJobEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
 
 
 def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
@@ -239,7 +246,7 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
 
     found = judge_missing_attempts(missing, ends, 600, 60.0)
 
-    assert [(one.place, one.outcome) for one in found] == [(2, TaskOutcome.SUCCESS)]
+    assert [(one.place, one.outcome) for one in found] == [(2, TaskAttemptOutcome.SUCCESS)]
     assert select_unaccounted_attempts(missing, ends, 60.0) == (attempt(2),)
 
 
@@ -261,25 +268,25 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
         pytest.param(
             CampaignState.IN_TREATMENT,
             [
-                (1, TaskOutcome.SITE_FAULT, 8),
-                (2, TaskOutcome.CANCELLED, 0),
-                (3, TaskOutcome.SUCCESS, 0),
+                (1, TaskAttemptOutcome.SITE_FAULT, 8),
+                (2, TaskAttemptOutcome.CANCELLED, 0),
+                (3, TaskAttemptOutcome.SUCCESS, 0),
             ],
             id="of a campaign that goes on",
         ),
         pytest.param(
             CampaignState.CANCELLED,
             [
-                (1, TaskOutcome.CANCELLED, 0),
-                (2, TaskOutcome.CANCELLED, 0),
-                (3, TaskOutcome.SUCCESS, 0),
+                (1, TaskAttemptOutcome.CANCELLED, 0),
+                (2, TaskAttemptOutcome.CANCELLED, 0),
+                (3, TaskAttemptOutcome.SUCCESS, 0),
             ],
             id="of a cancelled one",
         ),
     ],
 )
 def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
-    state: CampaignState, expected: list[tuple[int, TaskOutcome, int]]
+    state: CampaignState, expected: list[tuple[int, TaskAttemptOutcome, int]]
 ) -> None:
     """What never ran was deleted."""
     judge = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0)
@@ -297,7 +304,7 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
 
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
 
-    assert (found.outcome, found.forgotten_job) == (TaskOutcome.WALLTIME, 0)
+    assert (found.outcome, found.forgotten_job) == (TaskAttemptOutcome.WALLTIME, 0)
 
 
 def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
@@ -307,12 +314,14 @@ def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> N
         3: CancellationMark(wiped_for=CancellationReason.MOVED),
     }
 
-    found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskOutcome.SITE_FAULT, marks)
+    found = close_attempts_without_end(
+        map(attempt, (1, 2, 3)), TaskAttemptOutcome.SITE_FAULT, marks
+    )
 
     assert [(one.place, one.outcome) for one in found] == [
-        (1, TaskOutcome.SITE_FAULT),
-        (2, TaskOutcome.UNWANTED),
-        (3, TaskOutcome.SITE_FAULT),
+        (1, TaskAttemptOutcome.SITE_FAULT),
+        (2, TaskAttemptOutcome.UNWANTED),
+        (3, TaskAttemptOutcome.SITE_FAULT),
     ]
 
 
@@ -331,4 +340,4 @@ def test_no_task_has_run_for_longer_than_since_it_was_sent(
         ARRAY, {attempt(1): 20.0}, ends, replace(GONE, sent_s=sent_s)
     )
 
-    assert (found.outcome, found.wallclock_s) == (TaskOutcome.SUCCESS, ran_s)
+    assert (found.outcome, found.wallclock_s) == (TaskAttemptOutcome.SUCCESS, ran_s)

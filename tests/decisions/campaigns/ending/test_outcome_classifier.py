@@ -9,17 +9,17 @@ from itertools import permutations
 import pytest
 
 from gridbridge.batch.gridengine.accounting_file import settle_job_end
-from gridbridge.batch.oar.oar_output import parse_jobs
+from gridbridge.batch.oar.oar_output import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end
-from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.campaigns.campaign import TaskOutcome
+from gridbridge.model.accounting import JobRunAccounting
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.cancellation import CancellationReason
-from gridbridge.model.job import JobEnd, KillReason
+from gridbridge.model.job import JobEnd, JobKillReason
 
 WALLTIME_S = 60
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RUN = AccountingRecord(
+RUN = JobRunAccounting(
     job_id=7,
     task=1,
     name="n",
@@ -66,27 +66,27 @@ KILL = 9  # as a wait status
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (JobEnd(exit_status=0), TaskOutcome.SUCCESS),
-        (JobEnd(exit_status=3), TaskOutcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=66), TaskOutcome.RESUBMIT),
-        (JobEnd(exit_status=67), TaskOutcome.RESUBMIT_LAST),
-        (JobEnd(exit_status=199), TaskOutcome.PROGRAM_ERROR),
-        (JobEnd(signal=63), TaskOutcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), TaskOutcome.SETUP_ERROR),
-        (JobEnd(signal=11), TaskOutcome.SIGNAL),
-        (JobEnd(signal=55), TaskOutcome.PREEMPTED),
-        (JobEnd(signal=56, wallclock_s=61), TaskOutcome.PREEMPTED),
-        (JobEnd(signal=57), TaskOutcome.SETUP_ERROR),
-        (JobEnd(signal=9, wallclock_s=61), TaskOutcome.WALLTIME),
-        (JobEnd(signal=9, wallclock_s=59), TaskOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KillReason.WALLTIME), TaskOutcome.WALLTIME),
-        (JobEnd(signal=9, killed_for=KillReason.DELETION), TaskOutcome.CANCELLED),
-        (JobEnd(signal=9, killed_for=KillReason.PLACE), TaskOutcome.PREEMPTED),
-        (JobEnd(is_preempted=True), TaskOutcome.PREEMPTED),
-        (JobEnd(reason="failed 100"), TaskOutcome.SITE_FAULT),
+        (JobEnd(exit_status=0), TaskAttemptOutcome.SUCCESS),
+        (JobEnd(exit_status=3), TaskAttemptOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), TaskAttemptOutcome.RESUBMIT),
+        (JobEnd(exit_status=67), TaskAttemptOutcome.RESUBMIT_LAST),
+        (JobEnd(exit_status=199), TaskAttemptOutcome.PROGRAM_ERROR),
+        (JobEnd(signal=63), TaskAttemptOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=200, reason="WORKING_DIRECTORY: no"), TaskAttemptOutcome.SETUP_ERROR),
+        (JobEnd(signal=11), TaskAttemptOutcome.SIGNAL),
+        (JobEnd(signal=55), TaskAttemptOutcome.PREEMPTED),
+        (JobEnd(signal=56, wallclock_s=61), TaskAttemptOutcome.PREEMPTED),
+        (JobEnd(signal=57), TaskAttemptOutcome.SETUP_ERROR),
+        (JobEnd(signal=9, wallclock_s=61), TaskAttemptOutcome.WALLTIME),
+        (JobEnd(signal=9, wallclock_s=59), TaskAttemptOutcome.SIGNAL),
+        (JobEnd(signal=9, killed_for=JobKillReason.WALLTIME), TaskAttemptOutcome.WALLTIME),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), TaskAttemptOutcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=JobKillReason.PLACE), TaskAttemptOutcome.PREEMPTED),
+        (JobEnd(is_preempted=True), TaskAttemptOutcome.PREEMPTED),
+        (JobEnd(reason="failed 100"), TaskAttemptOutcome.SITE_FAULT),
     ],
 )
-def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskOutcome) -> None:
+def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
     """What the cluster did comes before what the program said."""
     assert classify_job_end(end, WALLTIME_S) is outcome
 
@@ -94,16 +94,16 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskOutcome) -> None:
 @pytest.mark.parametrize(
     ("end", "outcome"),
     [
-        (JobEnd(exit_status=0), TaskOutcome.SUCCESS),
-        (JobEnd(exit_status=3), TaskOutcome.PROGRAM_ERROR),
-        (JobEnd(exit_status=66), TaskOutcome.UNWANTED),
-        (JobEnd(signal=9, killed_for=KillReason.DELETION), TaskOutcome.UNWANTED),
-        (JobEnd(is_preempted=True), TaskOutcome.UNWANTED),
-        (JobEnd(reason="failed 100"), TaskOutcome.UNWANTED),
+        (JobEnd(exit_status=0), TaskAttemptOutcome.SUCCESS),
+        (JobEnd(exit_status=3), TaskAttemptOutcome.PROGRAM_ERROR),
+        (JobEnd(exit_status=66), TaskAttemptOutcome.UNWANTED),
+        (JobEnd(signal=9, killed_for=JobKillReason.DELETION), TaskAttemptOutcome.UNWANTED),
+        (JobEnd(is_preempted=True), TaskAttemptOutcome.UNWANTED),
+        (JobEnd(reason="failed 100"), TaskAttemptOutcome.UNWANTED),
     ],
 )
 def test_a_task_that_its_owner_cancelled_is_never_run_again(
-    end: JobEnd, outcome: TaskOutcome
+    end: JobEnd, outcome: TaskAttemptOutcome
 ) -> None:
     """It may have ended by itself before it was deleted."""
     found = classify_job_end(end, WALLTIME_S)
@@ -114,19 +114,19 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(
 @pytest.mark.parametrize(
     ("record", "outcome"),
     [
-        (RUN, TaskOutcome.SUCCESS),
-        (replace(RUN, exit_status=3), TaskOutcome.PROGRAM_ERROR),
-        (replace(RUN, exit_status=66), TaskOutcome.RESUBMIT),
-        (replace(RUN, failed=100, exit_status=139), TaskOutcome.SIGNAL),
-        (LATE, TaskOutcome.WALLTIME),
-        (replace(RUN, failed=100, exit_status=128 + 55), TaskOutcome.PREEMPTED),
-        (replace(RUN, failed=100, exit_status=128 + 57), TaskOutcome.SETUP_ERROR),
-        (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), TaskOutcome.SITE_FAULT),
+        (RUN, TaskAttemptOutcome.SUCCESS),
+        (replace(RUN, exit_status=3), TaskAttemptOutcome.PROGRAM_ERROR),
+        (replace(RUN, exit_status=66), TaskAttemptOutcome.RESUBMIT),
+        (replace(RUN, failed=100, exit_status=139), TaskAttemptOutcome.SIGNAL),
+        (LATE, TaskAttemptOutcome.WALLTIME),
+        (replace(RUN, failed=100, exit_status=128 + 55), TaskAttemptOutcome.PREEMPTED),
+        (replace(RUN, failed=100, exit_status=128 + 57), TaskAttemptOutcome.SETUP_ERROR),
+        (replace(RUN, failed=19, user_s=0.0, max_rss_kb=0.0), TaskAttemptOutcome.SITE_FAULT),
     ],
     ids=["0", "3", "66", "signal", "walltime", "made way", "not set up", "unseen"],
 )
 def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
-    record: AccountingRecord, outcome: TaskOutcome
+    record: JobRunAccounting, outcome: TaskAttemptOutcome
 ) -> None:
     """Each order of its end with all that may lie beside it."""
     found = {_told_by_records(some) for some in permutations((record, *BESIDE))}
@@ -134,7 +134,7 @@ def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
     assert found == {outcome}
 
 
-def _told_by_records(records: Sequence[AccountingRecord]) -> TaskOutcome | None:
+def _told_by_records(records: Sequence[JobRunAccounting]) -> TaskAttemptOutcome | None:
     end, is_disputed = settle_job_end(records, NOON)
     return classify_job_end(end, WALLTIME_S) if end and not is_disputed else None
 
@@ -142,39 +142,43 @@ def _told_by_records(records: Sequence[AccountingRecord]) -> TaskOutcome | None:
 @pytest.mark.parametrize(
     ("code", "types", "outcome"),
     [
-        (0, ("WALLTIME", "FRAG_JOB_REQUEST"), TaskOutcome.SUCCESS),
-        (3 << 8, ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"), TaskOutcome.PROGRAM_ERROR),
-        (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), TaskOutcome.WALLTIME),
-        (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskOutcome.CANCELLED),
-        (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskOutcome.PREEMPTED),
-        (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskOutcome.PREEMPTED),
+        (0, ("WALLTIME", "FRAG_JOB_REQUEST"), TaskAttemptOutcome.SUCCESS),
+        (
+            3 << 8,
+            ("BESTEFFORT_KILL", "RESUBMIT_JOB_AUTOMATICALLY"),
+            TaskAttemptOutcome.PROGRAM_ERROR,
+        ),
+        (KILL, ("WALLTIME", "SEND_KILL_JOB", "FRAG_JOB_REQUEST"), TaskAttemptOutcome.WALLTIME),
+        (KILL, ("FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskAttemptOutcome.CANCELLED),
+        (KILL, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskAttemptOutcome.PREEMPTED),
+        (None, ("BESTEFFORT_KILL", "FRAG_JOB_REQUEST", "WALLTIME"), TaskAttemptOutcome.PREEMPTED),
         (
             None,
             ("EXTERMINATE_JOB", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE"),
-            TaskOutcome.SITE_FAULT,
+            TaskAttemptOutcome.SITE_FAULT,
         ),
         (
             None,
             ("WORKING_DIRECTORY", "SWITCH_INTO_ERROR_STATE", "WALLTIME"),
-            TaskOutcome.SETUP_ERROR,
+            TaskAttemptOutcome.SETUP_ERROR,
         ),
-        (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskOutcome.WALLTIME),
-        (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), TaskOutcome.SITE_FAULT),
+        (None, ("WALLTIME", "FRAG_JOB_REQUEST", "SEND_KILL_JOB"), TaskAttemptOutcome.WALLTIME),
+        (None, ("SWITCH_INTO_ERROR_STATE", "LOG_SUSPECTED"), TaskAttemptOutcome.SITE_FAULT),
     ],
 )
 def test_in_whatever_order_oar_tells_a_task_s_events_it_ended_once(
-    code: int | None, types: tuple[str, ...], outcome: TaskOutcome
+    code: int | None, types: tuple[str, ...], outcome: TaskAttemptOutcome
 ) -> None:
     found = {_told_by_events(code, some) for some in permutations(types)}
 
     assert found == {outcome}
 
 
-def _told_by_events(code: int | None, types: Iterable[str]) -> TaskOutcome | None:
+def _told_by_events(code: int | None, types: Iterable[str]) -> TaskAttemptOutcome | None:
     events = [
         {"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)
     ]
     shown = {"7": SHOWN | {"exit_code": code, "events": events}}
-    (job,) = parse_jobs(json.dumps(shown).encode())
+    (job,) = parse_oarstat_jobs(json.dumps(shown).encode())
     end = _end_of(job)
     return classify_job_end(end, WALLTIME_S) if end else None

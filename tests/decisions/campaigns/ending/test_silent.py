@@ -7,25 +7,29 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
+    ArraySubmissionState,
     CampaignArray,
     CampaignState,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
     ClusterCapacity,
 )
-from gridbridge.model.campaigns.jdl import AtCluster
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CompetingAttempt
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
 
-WISH = AtCluster(exec_file="run")
-STATES = [ArrayState.INTENDED, ArrayState.SUBMITTED, ArrayState.RELEASED]
+WISH = JdlClusterSettings(exec_file="run")
+STATES = [
+    ArraySubmissionState.INTENDED,
+    ArraySubmissionState.SUBMITTED,
+    ArraySubmissionState.RELEASED,
+]
 
 
-def array(number: int, cluster: str, state: ArrayState, **known: Any) -> CampaignArray:
+def array(number: int, cluster: str, state: ArraySubmissionState, **known: Any) -> CampaignArray:
     """Return an array of two tasks."""
     return CampaignArray(
         campaign=1,
@@ -38,7 +42,7 @@ def array(number: int, cluster: str, state: ArrayState, **known: Any) -> Campaig
     )
 
 
-def rival(task: int, attempt: int, number: int, outcome: TaskOutcome) -> CompetingAttempt:
+def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> CompetingAttempt:
     """Return an attempt of a task that had a copy: the first array is at beta."""
     return CompetingAttempt(
         campaign=1,
@@ -52,7 +56,9 @@ def rival(task: int, attempt: int, number: int, outcome: TaskOutcome) -> Competi
     )
 
 
-def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> CampaignCyclePlan:
+def decided(
+    state: ArraySubmissionState, campaigns: CampaignState, **known: Any
+) -> CampaignCyclePlan:
     """Return what a cycle does about an array at beta, which answers, and one at gamma."""
     one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
     seen = CampaignCycleSituation(
@@ -68,7 +74,9 @@ def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> Campai
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: ArrayState) -> None:
+def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(
+    state: ArraySubmissionState,
+) -> None:
     found = decided(state, CampaignState.CANCELLED)
     later = decided(
         state,
@@ -81,7 +89,7 @@ def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: A
 
 
 @pytest.mark.parametrize("state", STATES[:2])
-def test_no_submission_goes_on_there(state: ArrayState) -> None:
+def test_no_submission_goes_on_there(state: ArraySubmissionState) -> None:
     """Neither one that is not known to have come there, nor the release of one that has."""
     found = decided(state, CampaignState.IN_TREATMENT)
 
@@ -93,9 +101,9 @@ def test_no_attempt_is_ended_there_whose_task_has_succeeded() -> None:
     rivals = tuple(
         rival(task, attempt, number, outcome)
         for task, number in ((0, 1), (1, 2))
-        for attempt, outcome in ((1, TaskOutcome.SUCCESS), (2, TaskOutcome.PENDING))
+        for attempt, outcome in ((1, TaskAttemptOutcome.SUCCESS), (2, TaskAttemptOutcome.PENDING))
     )
 
-    found = decided(ArrayState.RELEASED, CampaignState.IN_TREATMENT, rivals=rivals)
+    found = decided(ArraySubmissionState.RELEASED, CampaignState.IN_TREATMENT, rivals=rivals)
 
     assert [one.array.cluster for one in found.losers] == ["beta"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.cluster_success_records import find_black_holes
+from gridbridge.decisions.campaigns.cluster_success_records import find_black_hole_clusters
 from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 
 
@@ -48,7 +48,7 @@ def test_a_sink_is_short_and_much_shorter_than_elsewhere(
     there: tuple[int, ...], elsewhere: tuple[int, ...], is_one: bool
 ) -> None:
     """Five successes, a median under 5 s and under a tenth of the others'."""
-    found = find_black_holes([record("beta", *there), record("gamma", *elsewhere)])
+    found = find_black_hole_clusters([record("beta", *there), record("gamma", *elsewhere)])
 
     assert found == ({(1, "beta")} if is_one else set())
 
@@ -57,11 +57,11 @@ def test_an_owner_who_knows_better_is_believed() -> None:
     """Short tasks may be right there."""
     there = record("beta", *[1] * 9, is_trusted=True)
 
-    assert find_black_holes([there, record("gamma", *[60] * 9)]) == set()
+    assert find_black_hole_clusters([there, record("gamma", *[60] * 9)]) == set()
 
 
 def test_campaigns_are_not_compared() -> None:
     """Nor is a campaign at one cluster a sink, however short."""
     other = ClusterSuccessRecord(campaign=2, cluster="gamma", durations_s=(60,) * 9)
 
-    assert find_black_holes([record("beta", *[1] * 9), other]) == set()
+    assert find_black_hole_clusters([record("beta", *[1] * 9), other]) == set()

@@ -5,21 +5,24 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_cycle import (
+    describe_campaign_cycle_plan,
+    plan_campaign_cycle,
+)
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.campaign_event_rules import (
+    select_clusters_declared_lost,
     select_given_up_conflicts,
-    select_written_off_clusters,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist import repeat_event
+from gridbridge.decisions.campaigns.cluster_blacklist import repeat_campaign_event
 from gridbridge.model.campaigns.campaign import (
-    ArrayState,
-    AttemptOutcome,
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
-    TaskOutcome,
+    TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -31,16 +34,16 @@ from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
+    CampaignTaskSend,
     ClusterCapacity,
     ListedTaskCounts,
-    TaskSend,
 )
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 NO_TRIES = {"asked": 0, "preempted": 0, "site_fault": 0, "walltime": 0, "setup_error": -1}
-CLUSTERS = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
+CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
 SWEEP = Campaign(
     number=1,
     uid=1000,
@@ -90,13 +93,13 @@ def test_what_follows_from_an_older_state_file_fits_the_campaign(
 
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> CampaignArray:
     """Return an array that runs."""
-    state = ArrayState.RELEASED
+    state = ArraySubmissionState.RELEASED
     return CampaignArray(
         campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at
     )
 
 
-def ended(*outcomes: TaskOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
+def ended(*outcomes: TaskAttemptOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
     """Return the first attempts of tasks that ended so."""
     return tuple(
         TaskAttempt(
@@ -106,7 +109,7 @@ def ended(*outcomes: TaskOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
             array=array,
             place=place,
             outcome=outcome,
-            exit_status=3 if outcome is TaskOutcome.PROGRAM_ERROR else None,
+            exit_status=3 if outcome is TaskAttemptOutcome.PROGRAM_ERROR else None,
             wallclock_s=1,
         )
         for place, outcome in enumerate(outcomes, start=1)
@@ -147,7 +150,11 @@ def sent(look: CampaignCycleSituation) -> dict[str, int]:
 def test_one_failing_task_closes_nothing_and_is_told() -> None:
     """CiGri would blacklist the cluster for the campaign."""
     look = seen(
-        ended=ended(TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR, TaskOutcome.PROGRAM_ERROR)
+        ended=ended(
+            TaskAttemptOutcome.SUCCESS,
+            TaskAttemptOutcome.PROGRAM_ERROR,
+            TaskAttemptOutcome.PROGRAM_ERROR,
+        )
     )
 
     (found,) = told(look).values()
@@ -164,10 +171,13 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "codes"),
-    [(TaskOutcome.CANCELLED, {CampaignEventCode.FRAG}), (TaskOutcome.UNWANTED, set())],
+    [
+        (TaskAttemptOutcome.CANCELLED, {CampaignEventCode.FRAG}),
+        (TaskAttemptOutcome.UNWANTED, set()),
+    ],
 )
 def test_what_its_owner_cancelled_is_no_event(
-    outcome: TaskOutcome, codes: set[CampaignEventCode]
+    outcome: TaskAttemptOutcome, codes: set[CampaignEventCode]
 ) -> None:
     """What somebody deleted at its cluster is one; neither runs again."""
     look = seen(ended=ended(outcome))
@@ -179,18 +189,18 @@ def test_what_its_owner_cancelled_is_no_event(
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (TaskOutcome.PROGRAM_ERROR, CampaignEventCode.EXIT_ERROR),
-        (TaskOutcome.SIGNAL, CampaignEventCode.EXIT_ERROR),
-        (TaskOutcome.WALLTIME, CampaignEventCode.WALLTIME),
-        (TaskOutcome.SITE_FAULT, CampaignEventCode.SITE_FAULT),
-        (TaskOutcome.PREEMPTED, CampaignEventCode.PREEMPTED),
-        (TaskOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED),
-        (TaskOutcome.RESUBMIT, CampaignEventCode.RESUBMIT),
-        (TaskOutcome.RESUBMIT_LAST, CampaignEventCode.RESUBMIT),
+        (TaskAttemptOutcome.PROGRAM_ERROR, CampaignEventCode.EXIT_ERROR),
+        (TaskAttemptOutcome.SIGNAL, CampaignEventCode.EXIT_ERROR),
+        (TaskAttemptOutcome.WALLTIME, CampaignEventCode.WALLTIME),
+        (TaskAttemptOutcome.SITE_FAULT, CampaignEventCode.SITE_FAULT),
+        (TaskAttemptOutcome.PREEMPTED, CampaignEventCode.PREEMPTED),
+        (TaskAttemptOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED),
+        (TaskAttemptOutcome.RESUBMIT, CampaignEventCode.RESUBMIT),
+        (TaskAttemptOutcome.RESUBMIT_LAST, CampaignEventCode.RESUBMIT),
     ],
 )
 def test_each_task_that_is_not_tried_again_says_why(
-    outcome: TaskOutcome, code: CampaignEventCode
+    outcome: TaskAttemptOutcome, code: CampaignEventCode
 ) -> None:
     """Also one that has used up what its cause allows; as long as it has not, nothing is told."""
     last = seen(ended=ended(outcome), failures=FailuresSection(**NO_TRIES))
@@ -216,7 +226,9 @@ def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
         first_task=8,
     )
 
-    found = told(seen(ended=ended(TaskOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE))
+    found = told(
+        seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE)
+    )
 
     assert found[CampaignEventCode.EXIT_ERROR] == replace(known, tasks=6, last_at=NOON + MINUTE)
 
@@ -227,16 +239,16 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(
         campaigns=(SWEEP, other),
-        ended=ended(TaskOutcome.SIGNAL),
+        ended=ended(TaskAttemptOutcome.SIGNAL),
         records=(before,),
         waiting={1: 1, 2: 50},
     )
 
     assert told(look)[CampaignEventCode.BLACKLIST].until is None
     assert plan_campaign_cycle(look).sends == (
-        TaskSend(campaign=1, cluster="gamma", tasks=1),
-        TaskSend(campaign=2, cluster="beta", tasks=4),
-        TaskSend(campaign=2, cluster="gamma", tasks=3),
+        CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),
+        CampaignTaskSend(campaign=2, cluster="beta", tasks=4),
+        CampaignTaskSend(campaign=2, cluster="gamma", tasks=3),
     )
 
 
@@ -256,7 +268,7 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(
 ) -> None:
     """It may be the host's fault, and its owner may tell the cluster's administrators."""
     known = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
-    failed = zip(ended(*[TaskOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
+    failed = zip(ended(*[TaskAttemptOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
 
     found = told(look)[CampaignEventCode.BLACKLIST]
@@ -266,12 +278,13 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(
 
 
 @pytest.mark.parametrize(
-    "between", [TaskOutcome.SUCCESS, TaskOutcome.RESUBMIT, TaskOutcome.WALLTIME]
+    "between",
+    [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WALLTIME],
 )
-def test_a_task_that_ran_breaks_the_row(between: TaskOutcome) -> None:
+def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
     """In whatever order the ends came."""
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
-    look = seen(ended=ended(TaskOutcome.PROGRAM_ERROR, between), records=(before,))
+    look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, between), records=(before,))
 
     assert CampaignEventCode.BLACKLIST not in told(look)
     assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [0]
@@ -280,14 +293,17 @@ def test_a_task_that_ran_breaks_the_row(between: TaskOutcome) -> None:
 def test_a_task_that_lost_its_host_breaks_no_row() -> None:
     """It says nothing of the program."""
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1)
-    look = seen(ended=ended(TaskOutcome.PROGRAM_ERROR, TaskOutcome.SITE_FAULT), records=(before,))
+    look = seen(
+        ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT),
+        records=(before,),
+    )
 
     assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [2]
 
 
 def test_a_setup_error_closes_the_cluster_and_its_task_goes_elsewhere() -> None:
     """After a pause one task is tried there."""
-    look = seen(ended=ended(TaskOutcome.SETUP_ERROR))
+    look = seen(ended=ended(TaskAttemptOutcome.SETUP_ERROR))
 
     assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + MINUTE
     assert sent(look) == {"gamma": 4}
@@ -296,10 +312,10 @@ def test_a_setup_error_closes_the_cluster_and_its_task_goes_elsewhere() -> None:
 
 def test_tasks_that_no_cluster_could_start_are_told() -> None:
     """Beside what closes the cluster: -r has them tried again."""
-    (last,) = ended(TaskOutcome.SETUP_ERROR)
+    (last,) = ended(TaskAttemptOutcome.SETUP_ERROR)
     earlier = tuple(
-        AttemptOutcome(
-            campaign=1, task=0, attempt=n, cluster="beta", outcome=TaskOutcome.SETUP_ERROR
+        AttemptOutcomeAtCluster(
+            campaign=1, task=0, attempt=n, cluster="beta", outcome=TaskAttemptOutcome.SETUP_ERROR
         )
         for n in range(2, 6)
     )
@@ -340,11 +356,13 @@ def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_e
 
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
     """Other arrays of the same try fail for the same reason."""
-    first = repeat_event(None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
-    second = repeat_event(
+    first = repeat_campaign_event(
+        None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection()
+    )
+    second = repeat_campaign_event(
         first, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, FailuresSection()
     )
-    third = repeat_event(
+    third = repeat_campaign_event(
         second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, FailuresSection()
     )
 
@@ -371,28 +389,30 @@ def test_no_pause_is_longer_than_the_longest() -> None:
     ahead = timedelta(days=40)
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON + ahead)
     pause = event(CampaignEventCode.SUBMIT_JOB, until=NOON + ahead)
-    begun = replace(array(), state=ArrayState.INTENDED)
+    begun = replace(array(), state=ArraySubmissionState.INTENDED)
 
     look = seen(events=(known,))
 
     assert sent(look) == {"beta": 1, "gamma": 4}
     assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + 2 * MINUTE
     assert plan_campaign_cycle(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
-    again = repeat_event(pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
+    again = repeat_campaign_event(
+        pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection()
+    )
     assert again.until == NOON + 2 * MINUTE
 
 
 @pytest.mark.parametrize(
     ("sent_at", "outcome", "is_closed"),
     [
-        (NOON + MINUTE, TaskOutcome.SUCCESS, True),
-        (NOON + MINUTE, TaskOutcome.PROGRAM_ERROR, True),
-        (NOON - MINUTE, TaskOutcome.SUCCESS, False),
-        (NOON + MINUTE, TaskOutcome.SITE_FAULT, False),
+        (NOON + MINUTE, TaskAttemptOutcome.SUCCESS, True),
+        (NOON + MINUTE, TaskAttemptOutcome.PROGRAM_ERROR, True),
+        (NOON - MINUTE, TaskAttemptOutcome.SUCCESS, False),
+        (NOON + MINUTE, TaskAttemptOutcome.SITE_FAULT, False),
     ],
 )
 def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
-    sent_at: datetime, outcome: TaskOutcome, is_closed: bool
+    sent_at: datetime, outcome: TaskAttemptOutcome, is_closed: bool
 ) -> None:
     """One of before says nothing."""
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON + 4 * MINUTE)
@@ -414,7 +434,7 @@ def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
 
     assert told(look)[CampaignEventCode.NO_CLUSTER].closed_at is None
     assert (plan_campaign_cycle(look).finished, plan_campaign_cycle(look).sends) == ((), ())
-    (told_once,) = describe_cycle_plan(plan_campaign_cycle(look))
+    (told_once,) = describe_campaign_cycle_plan(plan_campaign_cycle(look))
     assert told_once.startswith("campaign 1: tasks of it wait that may go nowhere: each of its")
     stuck = event(CampaignEventCode.NO_CLUSTER, "")
     assert told(seen(events=(*both, stuck), arrays=())) == {}
@@ -450,7 +470,7 @@ def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed()
 
 def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
     """Nothing is asked of it meanwhile, and nothing goes on there."""
-    begun = replace(array(2), state=ArrayState.INTENDED)
+    begun = replace(array(2), state=ArraySubmissionState.INTENDED)
     left = {"room": {"gamma": ClusterCapacity(free_slots=4)}, "asked": frozenset({"gamma"})}
     gone = seen(**left, dropped=frozenset({"beta"}), arrays=(array(), begun))
 
@@ -472,8 +492,8 @@ def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
 def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_up() -> None:
     """What they came to is not known, and they keep their campaign from its end."""
     three = tuple(
-        AttemptOutcome(
-            campaign=1, task=task, attempt=1, cluster="beta", outcome=TaskOutcome.PENDING
+        AttemptOutcomeAtCluster(
+            campaign=1, task=task, attempt=1, cluster="beta", outcome=TaskAttemptOutcome.PENDING
         )
         for task in range(3)
     )
@@ -503,9 +523,9 @@ def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
     known = event(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
     said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
 
-    assert select_written_off_clusters([known], both) == frozenset()
-    assert select_written_off_clusters([said], both) == {"beta"}
-    assert select_written_off_clusters([said], frozenset({"gamma"})) == frozenset()
+    assert select_clusters_declared_lost([known], both) == frozenset()
+    assert select_clusters_declared_lost([said], both) == {"beta"}
+    assert select_clusters_declared_lost([said], frozenset({"gamma"})) == frozenset()
 
 
 def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
@@ -515,7 +535,7 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
     """
     before, after = array(2, "gamma"), array(3, "gamma", NOON + 12 * MINUTE)
     upset = tuple(
-        replace(one, wallclock_s=600) for one in ended(*[TaskOutcome.SUCCESS] * 4, array=2)
+        replace(one, wallclock_s=600) for one in ended(*[TaskAttemptOutcome.SUCCESS] * 4, array=2)
     )
     known = {
         "records": (
@@ -584,8 +604,8 @@ def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
 
 def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
     """Its release is always."""
-    begun = replace(array(), state=ArrayState.INTENDED)
-    held = replace(array(2), state=ArrayState.SUBMITTED)
+    begun = replace(array(), state=ArraySubmissionState.INTENDED)
+    held = replace(array(2), state=ArraySubmissionState.SUBMITTED)
     known = event(CampaignEventCode.SUBMIT_JOB, until=NOON + MINUTE)
 
     now = plan_campaign_cycle(seen(arrays=(begun, held), events=(known,)))
@@ -604,7 +624,7 @@ def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
     ids=["another campaign", "another cluster", "another event"],
 )
 def test_no_other_pause_holds_a_submission_up(other: CampaignEvent) -> None:
-    begun = replace(array(), state=ArrayState.INTENDED)
+    begun = replace(array(), state=ArraySubmissionState.INTENDED)
 
     assert plan_campaign_cycle(seen(arrays=(begun,), events=(other,))).resumed == (begun,)
 
@@ -615,7 +635,7 @@ def test_what_was_seen_is_kept_with_what_follows_from_it() -> None:
     both = (array(), array(2))
 
     found = plan_campaign_cycle(
-        seen(ended=ended(TaskOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,))
+        seen(ended=ended(TaskAttemptOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,))
     )
 
     assert found.arrays == (array(),)
@@ -627,14 +647,18 @@ def test_tasks_of_a_test_are_tried_once() -> None:
     test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=CampaignType.TEST))
 
     assert (
-        plan_campaign_cycle(seen(campaigns=(test,), ended=ended(TaskOutcome.SETUP_ERROR))).again
+        plan_campaign_cycle(
+            seen(campaigns=(test,), ended=ended(TaskAttemptOutcome.SETUP_ERROR))
+        ).again
         == ()
     )
 
 
 def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
     """It may run on where it was; its owner says what follows."""
-    lost = tuple(replace(one, forgotten_job=8) for one in ended(*[TaskOutcome.SITE_FAULT] * 2))
+    lost = tuple(
+        replace(one, forgotten_job=8) for one in ended(*[TaskAttemptOutcome.SITE_FAULT] * 2)
+    )
     twice = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True))
     look = seen(ended=lost, arrays=(array(),))
 
@@ -648,7 +672,11 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
         1,
     ]
     assert (
-        len(plan_campaign_cycle(replace(look, ended=ended(*[TaskOutcome.SITE_FAULT] * 2))).again)
+        len(
+            plan_campaign_cycle(
+                replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))
+            ).again
+        )
         == 2
     )
 
@@ -674,4 +702,4 @@ def test_an_array_that_is_gone_is_not_told_to_be_deleted(
     decided = plan_campaign_cycle(look)
 
     assert decided.deleted == (array(),)
-    assert [one for one in describe_cycle_plan(decided) if "deleted" in one] == told
+    assert [one for one in describe_campaign_cycle_plan(decided) if "deleted" in one] == told

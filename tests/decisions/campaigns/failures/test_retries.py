@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.task_retries import (
     may_retry_task,
     plan_task_retries,
 )
-from gridbridge.model.campaigns.campaign import AttemptOutcome, TaskOutcome
+from gridbridge.model.campaigns.campaign import AttemptOutcomeAtCluster, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 
@@ -22,12 +22,18 @@ POLICY = FailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_e
 BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
 
 
-def tried(attempt: int, outcome: TaskOutcome, cluster: str = "beta") -> AttemptOutcome:
+def tried(
+    attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta"
+) -> AttemptOutcomeAtCluster:
     """Return an attempt of a task."""
-    return AttemptOutcome(campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome)
+    return AttemptOutcomeAtCluster(
+        campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome
+    )
 
 
-def runs(outcome: TaskOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
+def runs(
+    outcome: TaskAttemptOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta"
+) -> bool:
     """Say whether a task runs again that came to this so often, always at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
     return may_retry_task(now, earlier, clusters, POLICY)
@@ -36,20 +42,20 @@ def runs(outcome: TaskOutcome, times: int, clusters: set[str] = BOTH, at: str = 
 @pytest.mark.parametrize(
     ("outcome", "times"),
     [
-        (TaskOutcome.SUCCESS, 0),
-        (TaskOutcome.PROGRAM_ERROR, 0),
-        (TaskOutcome.SIGNAL, 0),
-        (TaskOutcome.CANCELLED, 0),
-        (TaskOutcome.RESUBMIT, 2),
-        (TaskOutcome.RESUBMIT_LAST, 2),
-        (TaskOutcome.PREEMPTED, 3),
-        (TaskOutcome.WIPED, 5),
-        (TaskOutcome.SITE_FAULT, 2),
-        (TaskOutcome.WALLTIME, 2),
-        (TaskOutcome.SETUP_ERROR, 2),
+        (TaskAttemptOutcome.SUCCESS, 0),
+        (TaskAttemptOutcome.PROGRAM_ERROR, 0),
+        (TaskAttemptOutcome.SIGNAL, 0),
+        (TaskAttemptOutcome.CANCELLED, 0),
+        (TaskAttemptOutcome.RESUBMIT, 2),
+        (TaskAttemptOutcome.RESUBMIT_LAST, 2),
+        (TaskAttemptOutcome.PREEMPTED, 3),
+        (TaskAttemptOutcome.WIPED, 5),
+        (TaskAttemptOutcome.SITE_FAULT, 2),
+        (TaskAttemptOutcome.WALLTIME, 2),
+        (TaskAttemptOutcome.SETUP_ERROR, 2),
     ],
 )
-def test_each_cause_has_its_budget(outcome: TaskOutcome, times: int) -> None:
+def test_each_cause_has_its_budget(outcome: TaskAttemptOutcome, times: int) -> None:
     """A program that fails has none; a set-up has one more for each further cluster."""
     found = [runs(outcome, each) for each in range(1, 6)]
 
@@ -58,58 +64,66 @@ def test_each_cause_has_its_budget(outcome: TaskOutcome, times: int) -> None:
 
 def test_a_cause_does_not_cost_another_ones_budget() -> None:
     """A task that lost its place often may still lose its host."""
-    earlier = [tried(attempt, TaskOutcome.PREEMPTED) for attempt in (1, 2, 3)]
+    earlier = [tried(attempt, TaskAttemptOutcome.PREEMPTED) for attempt in (1, 2, 3)]
 
-    assert may_retry_task(tried(4, TaskOutcome.SITE_FAULT), earlier, BOTH, POLICY)
+    assert may_retry_task(tried(4, TaskAttemptOutcome.SITE_FAULT), earlier, BOTH, POLICY)
 
 
 def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
     """It would be no longer there."""
-    there = tried(1, TaskOutcome.WALLTIME, "gamma")
+    there = tried(1, TaskAttemptOutcome.WALLTIME, "gamma")
 
-    assert runs(TaskOutcome.WALLTIME, 1)
-    assert not runs(TaskOutcome.WALLTIME, 1, {"beta"})
-    assert not may_retry_task(tried(2, TaskOutcome.WALLTIME), [there], BOTH, POLICY)
+    assert runs(TaskAttemptOutcome.WALLTIME, 1)
+    assert not runs(TaskAttemptOutcome.WALLTIME, 1, {"beta"})
+    assert not may_retry_task(tried(2, TaskAttemptOutcome.WALLTIME), [there], BOTH, POLICY)
 
 
 @pytest.mark.parametrize(
     ("now", "earlier", "clusters", "expected"),
     [
-        (tried(1, TaskOutcome.SETUP_ERROR), [], BOTH, ("beta",)),
-        (tried(1, TaskOutcome.SETUP_ERROR), [], {"beta"}, ()),
-        (tried(1, TaskOutcome.PREEMPTED), [], BOTH, ()),
+        (tried(1, TaskAttemptOutcome.SETUP_ERROR), [], BOTH, ("beta",)),
+        (tried(1, TaskAttemptOutcome.SETUP_ERROR), [], {"beta"}, ()),
+        (tried(1, TaskAttemptOutcome.PREEMPTED), [], BOTH, ()),
         (
-            tried(2, TaskOutcome.PREEMPTED),
-            [tried(1, TaskOutcome.SITE_FAULT, "gamma")],
+            tried(2, TaskAttemptOutcome.PREEMPTED),
+            [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")],
             BOTH,
             ("gamma",),
         ),
         (
-            tried(3, TaskOutcome.PREEMPTED),
-            [tried(1, TaskOutcome.SITE_FAULT, "gamma"), tried(2, TaskOutcome.SETUP_ERROR)],
+            tried(3, TaskAttemptOutcome.PREEMPTED),
+            [
+                tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma"),
+                tried(2, TaskAttemptOutcome.SETUP_ERROR),
+            ],
             BOTH,
             (),
         ),
         (
-            tried(2, TaskOutcome.SITE_FAULT),
-            [tried(1, TaskOutcome.WALLTIME, "gamma")],
+            tried(2, TaskAttemptOutcome.SITE_FAULT),
+            [tried(1, TaskAttemptOutcome.WALLTIME, "gamma")],
             BOTH,
             ("beta",),
         ),
         (
-            tried(2, TaskOutcome.SITE_FAULT),
-            [tried(1, TaskOutcome.SETUP_ERROR, "gamma")],
+            tried(2, TaskAttemptOutcome.SITE_FAULT),
+            [tried(1, TaskAttemptOutcome.SETUP_ERROR, "gamma")],
             {*BOTH, "delta"},
             ("beta", "gamma"),
         ),
         (
-            tried(2, TaskOutcome.SITE_FAULT),
-            [tried(1, TaskOutcome.SUCCESS, "gamma")],
+            tried(2, TaskAttemptOutcome.SITE_FAULT),
+            [tried(1, TaskAttemptOutcome.SUCCESS, "gamma")],
             BOTH,
             ("beta",),
         ),
-        (tried(2, TaskOutcome.MOVED), [tried(1, TaskOutcome.SITE_FAULT, "gamma")], BOTH, ("beta",)),
-        (tried(1, TaskOutcome.MOVED), [], {"beta"}, ()),
+        (
+            tried(2, TaskAttemptOutcome.MOVED),
+            [tried(1, TaskAttemptOutcome.SITE_FAULT, "gamma")],
+            BOTH,
+            ("beta",),
+        ),
+        (tried(1, TaskAttemptOutcome.MOVED), [], {"beta"}, ()),
     ],
     ids=[
         "another",
@@ -125,8 +139,8 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
     ],
 )
 def test_a_cluster_that_failed_a_task_is_avoided(
-    now: AttemptOutcome,
-    earlier: list[AttemptOutcome],
+    now: AttemptOutcomeAtCluster,
+    earlier: list[AttemptOutcomeAtCluster],
     clusters: set[str],
     expected: tuple[str, ...],
 ) -> None:
@@ -136,7 +150,10 @@ def test_a_cluster_that_failed_a_task_is_avoided(
 
 def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
     """What failed it later is no reason to forget that."""
-    ended, earlier = tried(2, TaskOutcome.SITE_FAULT), tried(1, TaskOutcome.WALLTIME, "gamma")
+    ended, earlier = (
+        tried(2, TaskAttemptOutcome.SITE_FAULT),
+        tried(1, TaskAttemptOutcome.WALLTIME, "gamma"),
+    )
     three = {*BOTH, "delta"}
 
     (next_one,) = plan_task_retries([ended], [earlier], {1: three}, POLICY)
@@ -146,59 +163,67 @@ def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
 
 def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
     """It would wait for ever."""
-    overran = tried(1, TaskOutcome.WALLTIME)
+    overran = tried(1, TaskAttemptOutcome.WALLTIME)
 
     assert list_walltime_overrun_clusters([overran], BOTH) == ("beta",)
     assert list_walltime_overrun_clusters([overran], {"beta"}) == ()
     assert (
-        list_walltime_overrun_clusters([overran, tried(2, TaskOutcome.WALLTIME, "gamma")], BOTH)
+        list_walltime_overrun_clusters(
+            [overran, tried(2, TaskAttemptOutcome.WALLTIME, "gamma")], BOTH
+        )
         == ()
     )
 
 
 def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
     """It costs no try, and both may have ended in one look."""
-    beside = AttemptOutcome(
-        **BETA | {"attempt": 1, "outcome": TaskOutcome.COPY, "is_overrun": True}
+    beside = AttemptOutcomeAtCluster(
+        **BETA | {"attempt": 1, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True}
     )
-    last = tried(2, TaskOutcome.PREEMPTED, "gamma")
+    last = tried(2, TaskAttemptOutcome.PREEMPTED, "gamma")
 
     (later,) = plan_task_retries([last], [beside], {1: BOTH}, POLICY)
     (at_once,) = plan_task_retries([beside, last], [], {1: BOTH}, POLICY)
 
     assert later.never == at_once.never == ("beta",)
-    assert not may_retry_task(tried(2, TaskOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
+    assert not may_retry_task(
+        tried(2, TaskAttemptOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY
+    )
 
 
 def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
     """Of those a copy does not go to; a lost place and a program's failure are none."""
     seven = (
-        tried(1, TaskOutcome.WALLTIME),
-        tried(2, TaskOutcome.SETUP_ERROR, "gamma"),
-        tried(3, TaskOutcome.PREEMPTED, "delta"),
+        tried(1, TaskAttemptOutcome.WALLTIME),
+        tried(2, TaskAttemptOutcome.SETUP_ERROR, "gamma"),
+        tried(3, TaskAttemptOutcome.PREEMPTED, "delta"),
     )
-    eight = AttemptOutcome(**BETA | {"task": 8, "outcome": TaskOutcome.COPY, "is_overrun": True})
+    eight = AttemptOutcomeAtCluster(
+        **BETA | {"task": 8, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True}
+    )
 
     assert map_tasks_to_failed_clusters([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
 
 def test_an_attempt_counts_once() -> None:
     """Whether it has ended now, or before; the last of the budget is one that runs again."""
-    before, now = tried(1, TaskOutcome.SITE_FAULT), tried(2, TaskOutcome.SITE_FAULT)
+    before, now = tried(1, TaskAttemptOutcome.SITE_FAULT), tried(2, TaskAttemptOutcome.SITE_FAULT)
 
     assert [one.attempt for one in plan_task_retries([now], [before], {1: BOTH}, POLICY)] == [2]
     assert (
-        plan_task_retries([tried(3, TaskOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY)
+        plan_task_retries(
+            [tried(3, TaskAttemptOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY
+        )
         == ()
     )
 
 
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
     """It is cancelled, or a test."""
-    ended = [tried(1, TaskOutcome.SITE_FAULT)]
+    ended = [tried(1, TaskAttemptOutcome.SITE_FAULT)]
 
     expected = TaskRetry(
-        campaign=1, task=7, attempt=1, outcome=TaskOutcome.SITE_FAULT, avoid=("beta",)
+        campaign=1, task=7, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT, avoid=("beta",)
     )
     assert plan_task_retries(ended, [], {1: BOTH}, POLICY) == (expected,)
     assert plan_task_retries(ended, [], {}, POLICY) == ()

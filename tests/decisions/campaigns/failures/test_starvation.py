@@ -7,7 +7,12 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
-from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
 from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
@@ -41,7 +46,7 @@ def sent(look: CampaignCycleSituation) -> list[str]:
     return [one.cluster for one in plan_campaign_cycle(look).sends]
 
 
-def attempt(place: int, outcome: TaskOutcome) -> TaskAttempt:
+def attempt(place: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
     """Return one that ended at beta."""
     return TaskAttempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
 
@@ -73,9 +78,12 @@ def test_a_task_that_runs_there_is_a_good_sign() -> None:
 
 def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
     """Whatever that one comes to; what is moved or cancelled says nothing."""
-    wiped = [(attempt(place, TaskOutcome.WIPED), "beta") for place in (1, 2)]
-    other = [(attempt(3, TaskOutcome.MOVED), "beta"), (attempt(4, TaskOutcome.CANCELLED), "beta")]
-    begun = [*wiped, (attempt(5, TaskOutcome.PROGRAM_ERROR), "beta")]
+    wiped = [(attempt(place, TaskAttemptOutcome.WIPED), "beta") for place in (1, 2)]
+    other = [
+        (attempt(3, TaskAttemptOutcome.MOVED), "beta"),
+        (attempt(4, TaskAttemptOutcome.CANCELLED), "beta"),
+    ]
+    begun = [*wiped, (attempt(5, TaskAttemptOutcome.PROGRAM_ERROR), "beta")]
 
     assert update_success_records((), [*wiped, *other])[0].wiped_in_row == 2
     assert update_success_records((IN_VAIN,), wiped)[0].wiped_in_row == 3
@@ -88,11 +96,13 @@ def test_a_cycle_notes_what_waited_in_vain() -> None:
         campaign=1,
         number=1,
         cluster="beta",
-        state=ArrayState.RELEASED,
+        state=ArraySubmissionState.RELEASED,
         size=1,
         job_id=7,
         intended_at=NOON - timedelta(seconds=950),
     )
-    look = seen(waiting={}, arrays=(array,), ended=(attempt(1, TaskOutcome.WIPED),), over=(array,))
+    look = seen(
+        waiting={}, arrays=(array,), ended=(attempt(1, TaskAttemptOutcome.WIPED),), over=(array,)
+    )
 
     assert plan_campaign_cycle(look).changes.records == (IN_VAIN,)

@@ -7,12 +7,12 @@ import pytest
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
-from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
-    ExcludedTaskCount,
+    TaskCountByExclusions,
 )
 from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
@@ -21,8 +21,8 @@ WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
 LARGE = ClusterCapacity(free_slots=0, max_slots=800, slots=800)
 SMALL = ClusterCapacity(free_slots=0, max_slots=4, slots=4)
 BARRED = {(1, "gamma"): BlacklistEntry.PROBE}
-OVERRAN = {1: (ExcludedTaskCount(tasks=1, never=("beta",)),)}
-FAILED = {1: (ExcludedTaskCount(tasks=50, avoid=("beta",)),)}
+OVERRAN = {1: (TaskCountByExclusions(tasks=1, never=("beta",)),)}
+FAILED = {1: (TaskCountByExclusions(tasks=50, avoid=("beta",)),)}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_owner_is_told_until_a_cluster_takes_them(
 
 def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
     """It could only wait there for ever."""
-    overran = ended(TaskOutcome.WALLTIME)
+    overran = ended(TaskAttemptOutcome.WALLTIME)
     small, large = (
         replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE)
     )

@@ -10,9 +10,9 @@ from gridbridge.decisions.campaigns import campaign_cycle, task_cancellation_rul
 from gridbridge.decisions.campaigns.cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
-    CancellationSituation,
-    CancellationTimeouts,
-    SameStateTasks,
+    ArrayTasksInSameState,
+    NikitaSituation,
+    NikitaTimeouts,
 )
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 ROOM = ClusterCapacity(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
-PATIENCE = CancellationTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
+PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
 
 
@@ -32,7 +32,7 @@ class Stuck:
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
-        self.parts: list[SameStateTasks] = []
+        self.parts: list[ArrayTasksInSameState] = []
         self.ratios: dict[int, JobRatio] = {}
         self.sent = self.wiped = 0
 
@@ -45,10 +45,10 @@ class Stuck:
             self._send()
 
     def _wipe(self) -> None:
-        listed = CancellationSituation(
+        listed = NikitaSituation(
             now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
         )
-        for one in task_cancellation_rules.plan_task_cancellations(listed).wipes:
+        for one in task_cancellation_rules.plan_nikita_deletions(listed).wipes:
             gone = {place for places in one.places for place in places}
             self.wiped += len(gone)
             self.parts = [
@@ -76,8 +76,8 @@ class Stuck:
             self.sent += send.tasks
             self.parts.append(self._part(send.campaign, send.tasks))
 
-    def _part(self, number: int, tasks: int) -> SameStateTasks:
-        return SameStateTasks(
+    def _part(self, number: int, tasks: int) -> ArrayTasksInSameState:
+        return ArrayTasksInSameState(
             campaign=number,
             array=self.sent,
             cluster="beta",
@@ -102,16 +102,16 @@ class Stuck:
         )
 
 
-def _is_of(part: SameStateTasks, wipe: ArrayCancellation) -> bool:
+def _is_of(part: ArrayTasksInSameState, wipe: ArrayCancellation) -> bool:
     return (part.campaign, part.array) == (wipe.campaign, wipe.array)
 
 
-def _without(part: SameStateTasks, gone: Set[int]) -> SameStateTasks:
+def _without(part: ArrayTasksInSameState, gone: Set[int]) -> ArrayTasksInSameState:
     left = (place for places in part.places for place in places if place not in gone)
     return replace(part, places=tuple(range(place, place + 1) for place in left))
 
 
-def _count(parts: Iterable[SameStateTasks]) -> int:
+def _count(parts: Iterable[ArrayTasksInSameState]) -> int:
     return sum(len(places) for part in parts for places in part.places)
 
 

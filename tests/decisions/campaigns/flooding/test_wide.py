@@ -6,9 +6,9 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.decisions.campaigns.task_cancellation_rules import plan_task_cancellations as wiping
+from gridbridge.decisions.campaigns.task_cancellation_rules import plan_nikita_deletions as wiping
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cancellation import CancellationReason, CancellationSituation
+from gridbridge.model.campaigns.cancellation import CancellationReason, NikitaSituation
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
@@ -132,9 +132,7 @@ def test_that_it_waits_is_no_excess() -> None:
 def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     """Until it has waited too long."""
     wide, newer = part(300, slots=4, array=1), part(200, array=2)
-    seen = CancellationSituation(
-        now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE
-    )
+    seen = NikitaSituation(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
     lets = replace(seen, to_wide=frozenset({"beta"}))
     late = replace(lets, parts=(replace(wide, since=part(901).since),))
     narrow = replace(lets, parts=(newer,))

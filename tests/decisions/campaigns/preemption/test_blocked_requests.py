@@ -19,7 +19,7 @@ from gridbridge.decisions.campaigns.preemption_rules import (
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
-    CrowdedCell,
+    CellRequestsAndResources,
     PreemptedTasks,
     QueueInstanceResources,
     ResourceHolder,
@@ -44,17 +44,17 @@ def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
     return WaitingLocalRequest(job=job, amounts={"mem": mem}, **other)
 
 
-CELL = CrowdedCell(
+CELL = CellRequestsAndResources(
     asked=(asked(7), asked(8)), holders=(holder(1), holder(2), holder(3)), places=(PLACE,)
 )
 
 
-def way(cell: CrowdedCell, **other: Any) -> PreemptedTasks | None:
+def way(cell: CellRequestsAndResources, **other: Any) -> PreemptedTasks | None:
     """Return for whom tasks end at beta."""
     return next(iter(plan_preemptions(find_blocked_requests("beta", cell, OURS, **other))), None)
 
 
-def ended(cell: CrowdedCell, **other: Any) -> list[int]:
+def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
     """Return the places in array 31 of the tasks that end."""
     found = way(cell, **other)
     return [one.place for one in found.tasks] if found else []
@@ -171,4 +171,4 @@ def test_what_no_longer_holds_is_not_done() -> None:
     assert recheck_preemption(found, freed, OURS) is not None
     assert recheck_preemption(found, left, OURS) is None
     assert recheck_preemption(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
-    assert recheck_preemption(found, CrowdedCell(), OURS) is None
+    assert recheck_preemption(found, CellRequestsAndResources(), OURS) is None

@@ -13,7 +13,7 @@ from gridbridge.decisions.campaigns.preemption_rules import (
     list_lacking_resources,
 )
 from gridbridge.model.campaigns.preemption import (
-    BlockedRequest,
+    BlockedLocalRequest,
     PreemptibleTask,
     QueueInstanceResources,
     WaitingLocalRequest,
@@ -34,12 +34,12 @@ def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
     )
 
 
-def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedRequest:
+def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedLocalRequest:
     """Return a request for 3 of the memory of n1, where 1 is free."""
     known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": WaitingLocalRequest(job=7)}
     known["places"] = (place(mem=1),)
     known["asked"] = WaitingLocalRequest(job=7, amounts={"mem": 3})
-    return BlockedRequest(**known | other)
+    return BlockedLocalRequest(**known | other)
 
 
 def place(
@@ -51,7 +51,7 @@ def place(
     )
 
 
-def ended(one: BlockedRequest) -> list[int]:
+def ended(one: BlockedLocalRequest) -> list[int]:
     """Return the places of the tasks that end, in that order."""
     choice = choose_preemption_victims(one)
     return [each.place for each in choice[1]] if choice else []
@@ -91,7 +91,7 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
         "where the fewest end",
     ],
 )
-def test_memory_of_a_host(one: BlockedRequest, places: list[int]) -> None:
+def test_memory_of_a_host(one: BlockedLocalRequest, places: list[int]) -> None:
     """Only what tasks of that host hold helps."""
     assert ended(one) == places
 
@@ -154,7 +154,7 @@ FREE = st.tuples(AMOUNT, AMOUNT)
 
 
 @st.composite
-def contests(draw: st.DrawFn) -> BlockedRequest:
+def contests(draw: st.DrawFn) -> BlockedLocalRequest:
     """Return any request, places and tasks."""
     tasks = tuple(
         PreemptibleTask(
@@ -171,7 +171,7 @@ def contests(draw: st.DrawFn) -> BlockedRequest:
     )
     mem, lic = draw(FREE)
     wants_alone = draw(st.booleans())
-    return BlockedRequest(
+    return BlockedLocalRequest(
         cluster="beta",
         asked=WaitingLocalRequest(
             job=7,
@@ -185,7 +185,7 @@ def contests(draw: st.DrawFn) -> BlockedRequest:
     )
 
 
-def starts(one: BlockedRequest, gone: set[int]) -> bool:
+def starts(one: BlockedLocalRequest, gone: set[int]) -> bool:
     """Say, in the plainest way, whether the request starts somewhere once these have ended."""
     left = [each for each in one.tasks if each.place not in gone]
     lic = one.free["lic"] + sum(t.amounts["lic"] for t in one.tasks if t.place in gone)
@@ -204,7 +204,9 @@ def starts(one: BlockedRequest, gone: set[int]) -> bool:
 
 
 @given(contests())
-def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: BlockedRequest) -> None:
+def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(
+    one: BlockedLocalRequest,
+) -> None:
     """What ends is enough, and without any one of them it would not be."""
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending

@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.schedulers import speculative
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import (
     AT_THE_END,
-    tail_scheduler_of,
+    speculation_scheduler_of,
 )
 from gridbridge.decisions.campaigns.schedulers.speculative import (
     is_campaign_near_end,
@@ -154,7 +154,7 @@ def test_only_what_may_run_twice_is_copied(
     """Two copies that write the same output collide; a test sends one task a cluster, ever."""
     jdl = Jdl(name="n", type=type_, is_idempotent=is_idempotent)
 
-    found = tail_scheduler_of(replace(campaign(1, {}), jdl=jdl))
+    found = speculation_scheduler_of(replace(campaign(1, {}), jdl=jdl))
 
     assert (found is not None) is expected
 

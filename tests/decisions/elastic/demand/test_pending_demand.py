@@ -3,31 +3,31 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.pending_demand import find_startable_demand
+from gridbridge.decisions.elastic.demand.pending_demand import startable_demand_and_refusals
 from gridbridge.model.elastic.balance_plan import BalanceRefusalCause
-from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.cell import WaitingJobGroup
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
-    CellResource,
+    CellResourceDefinition,
     ConsumableKind,
     ParallelEnvironment,
-    SlotSpread,
+    ParallelSlotDistribution,
 )
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full
 
-SEAT = CellResource(name="seat", counted=ConsumableKind.BY_JOB, default="1")
-TOKEN = CellResource(name="token", counted=ConsumableKind.BY_JOB)
+SEAT = CellResourceDefinition(name="seat", counted=ConsumableKind.BY_JOB, default="1")
+TOKEN = CellResourceDefinition(name="token", counted=ConsumableKind.BY_JOB)
 WIDEST = 4
 
 
 def environment(name: str, slots: int) -> ParallelEnvironment:
-    return ParallelEnvironment(name=name, spread=SlotSpread.ONE_HOST, slots=slots)
+    return ParallelEnvironment(name=name, spread=ParallelSlotDistribution.ONE_HOST, slots=slots)
 
 
-def more(*of: CellResource | ParallelEnvironment) -> CellConfiguration:
+def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration:
     """Return the usual layout with these as well."""
-    resources = {one.name: one for one in of if isinstance(one, CellResource)}
+    resources = {one.name: one for one in of if isinstance(one, CellResourceDefinition)}
     environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
     return replace(
         LAYOUT,
@@ -37,11 +37,11 @@ def more(*of: CellResource | ParallelEnvironment) -> CellConfiguration:
 
 
 def claimed(
-    wait: list[WaitingJobs], layout: CellConfiguration, licences: Mapping[str, str]
+    wait: list[WaitingJobGroup], layout: CellConfiguration, licences: Mapping[str, str]
 ) -> tuple[list[int], list[tuple[BalanceRefusalCause | None, str]]]:
     """Return how many tasks of each row are demand, and what the others lack."""
     seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
-    found, refused = find_startable_demand(seen, WIDEST)
+    found, refused = startable_demand_and_refusals(seen, WIDEST)
     return [one.tasks for one in found], [(one.cause, one.name) for one in refused]
 
 

@@ -10,15 +10,19 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balance_plan_sentence import (
     describe_balance_plan,
-    describe_balance_refusal,
+    explain_job_or_host_refusal,
 )
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.model.elastic.balance_plan import (
+    BalancePlanReason,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
 from gridbridge.model.elastic.cell_configuration import CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
@@ -26,8 +30,8 @@ from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full,
 
 TWO = (node("n1"), node("n2"))
 MIXED = {
-    "cheap": PoolSection(slots=4, price=1, limit=3),
-    "dear": PoolSection(slots=8, price=9, limit=2),
+    "cheap": NodePoolSection(slots=4, price=1, limit=3),
+    "dear": NodePoolSection(slots=8, price=9, limit=2),
 }
 
 
@@ -40,7 +44,7 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
 
-    assert (found.remove, found.verdict) == (("n1",), BalanceVerdict.SPARE)
+    assert (found.remove, found.verdict) == (("n1",), BalancePlanReason.SPARE)
     assert [(one.host, one.cause) for one in found.refused] == [("n2", BalanceRefusalCause.BUSY)]
 
 
@@ -92,7 +96,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     ]
 
 
-PAID = {"paid": PoolSection(slots=4, price=1.0)}
+PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
 
 
 @pytest.mark.parametrize(
@@ -113,8 +117,8 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    month = DemandSection(billing_s=3600, budget_month=100.0, spare_nodes=2)
-    found = decide_by_demand(
+    month = DemandPolicySection(billing_s=3600, budget_month=100.0, spare_nodes=2)
+    found = plan_balance_by_demand(
         replace(seen, cell=busy, nodes=tuple(own)),
         BalanceSection(min_nodes=4, max_nodes=9),
         month,
@@ -122,7 +126,7 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is BalanceVerdict.MONTH_SPENT) == bool(expected)
+    assert (found.verdict is BalancePlanReason.MONTH_SPENT) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +141,8 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    hour = DemandSection(billing_s=3600, budget_hour=budget, spare_nodes=2)
-    found = decide_by_demand(
+    hour = DemandPolicySection(billing_s=3600, budget_hour=budget, spare_nodes=2)
+    found = plan_balance_by_demand(
         replace(seen, cell=busy, nodes=tuple(own)),
         BalanceSection(min_nodes=4, max_nodes=4),
         hour,
@@ -146,7 +150,7 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is BalanceVerdict.TOO_DEAR) == bool(expected)
+    assert (found.verdict is BalancePlanReason.TOO_DEAR) == bool(expected)
 
 
 def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
@@ -200,7 +204,7 @@ def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: BalanceRefu
 def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
     found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
 
-    said = [describe_balance_refusal(one, BalanceSection()) for one in found.refused]
+    said = [explain_job_or_host_refusal(one, BalanceSection()) for one in found.refused]
     assert said == ["it is draining, not ready"]
 
 
@@ -228,7 +232,7 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
     seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
     night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
 
-    assert (night.verdict, night.remove) == (BalanceVerdict.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert (night.verdict, night.remove) == (BalancePlanReason.ABOVE_MAXIMUM, ("n3", "n4"))
     assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
     assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
 
@@ -268,7 +272,7 @@ def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() 
         node("e", 50, pool="other"),
     ]
     hosts = [instance(one.name, state="au" if one.name == "e" else "") for one in nodes]
-    pools = {"cheap": PoolSection(slots=4, price=1), "dear": PoolSection(slots=4, price=9)}
+    pools = {"cheap": NodePoolSection(slots=4, price=1), "dear": NodePoolSection(slots=4, price=9)}
     seen = cell(instance(MASTER), *hosts, nodes=nodes)
 
     assert plan(seen, pools, billing_s=3600).remove == ("e", "c", "b", "a", "d")
@@ -276,7 +280,7 @@ def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() 
 
 def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
     nodes = [node("a1", pool="a"), node("a2", pool="a"), node("b1", pool="b")]
-    pools = {"a": PoolSection(slots=4), "b": PoolSection(slots=4)}
+    pools = {"a": NodePoolSection(slots=4), "b": NodePoolSection(slots=4)}
     seen = cell(instance("a1"), instance("a2", (1,)), instance("b1"), nodes=nodes)
 
     assert plan(seen, pools, most=2).remove == ("b1", "a1")
@@ -290,7 +294,7 @@ def test_best_effort_tasks_keep_no_node() -> None:
 
 def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use() -> None:
     seen = idle(*TWO, wait=[waiting(9, gpu="1")])
-    pools = {"gpus": PoolSection(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
+    pools = {"gpus": NodePoolSection(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
     found = plan(seen, pools, most=3)
 
     assert (found.add, found.remove) == (0, ("n1", "n2"))
@@ -368,8 +372,8 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
 def test_a_round_is_told_in_one_sentence_with_its_numbers(
     seen: BalanceSituation, demand: dict[str, float], expected: str
 ) -> None:
-    rules, own = BalanceSection(max_nodes=10), DemandSection(**demand)  # type: ignore[arg-type]
-    found = plan(seen, {"p": PoolSection(slots=4, price=2)}, 10, **demand)
+    rules, own = BalanceSection(max_nodes=10), DemandPolicySection(**demand)  # type: ignore[arg-type]
+    found = plan(seen, {"p": NodePoolSection(slots=4, price=2)}, 10, **demand)
 
     assert expected == describe_balance_plan(found, rules, own)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import cell, full, plan
@@ -40,13 +40,13 @@ def test_those_are_woken_on_which_tasks_fit(
     found = planned(*names, slots=slots, tasks=tasks)
 
     assert (found.wake, found.add) == (wake, add)
-    assert found.verdict is BalanceVerdict.MORE_WANTED
+    assert found.verdict is BalancePlanReason.MORE_WANTED
 
 
 def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
     found = planned("s16", slots=16, is_told=False)
 
-    assert (found.wake, found.add, found.verdict) == ((), 0, BalanceVerdict.NO_NODE)
+    assert (found.wake, found.add, found.verdict) == ((), 0, BalancePlanReason.NO_NODE)
     assert [one.job for one in found.refused if one.job] == [7]
 
 

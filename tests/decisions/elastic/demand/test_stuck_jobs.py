@@ -9,27 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusalCause,
     BalanceSituation,
-    WatchedWaitingJobs,
+    WaitingJobsHistory,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import WaitingJobs
+from gridbridge.model.elastic.cell import WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 
 FREE, FULL = instance("n1"), instance("n1", (4,))
 OWN = node("n1")
-ALMOST = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(15))
-STUCK = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(30), stuck_since=ago(15))
+ALMOST = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(15))
+STUCK = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(30), stuck_since=ago(15))
 
 
 def told(
-    seen: BalanceSituation, known: Mapping[int, WatchedWaitingJobs], **demand: Any
+    seen: BalanceSituation, known: Mapping[int, WaitingJobsHistory], **demand: Any
 ) -> tuple[list[int], BalancePlan]:
     """Return the jobs that are told as stuck by a round that knows this of the one before."""
     found = plan(replace(seen, watched=known), **demand)
@@ -66,7 +66,7 @@ def told(
     ],
 )
 def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(
-    one: WatchedWaitingJobs, is_stuck: bool
+    one: WaitingJobsHistory, is_stuck: bool
 ) -> None:
     jobs, found = told(cell(FREE, nodes=[OWN], wait=[waiting(99)]), {7: one})
 
@@ -101,16 +101,16 @@ def test_only_hosts_that_take_work_are_room(state: str, since: Any) -> None:
     """A node on its way counts for the packing, and not as room that a job left unused."""
     seen = cell(FREE, *full(MASTER), nodes=[node("n1", state=state)], wait=[waiting(99)])
 
-    assert plan(seen).watched == {7: WatchedWaitingJobs(at=NOON, tasks=1, room_since=since)}
+    assert plan(seen).watched == {7: WaitingJobsHistory(at=NOON, tasks=1, room_since=since)}
 
 
 def test_the_next_round_knows_since_when_there_was_room() -> None:
     seen = cell(FREE, wait=[waiting(99)])
-    before = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(5))
+    before = WaitingJobsHistory(at=ago(1), tasks=1, room_since=ago(5))
 
     assert told(seen, {7: before})[1].watched == {7: replace(before, at=NOON)}
     none = told(replace(seen, cell=replace(seen.cell, instances=(FULL,))), {7: before})[1]
-    assert none.watched == {7: WatchedWaitingJobs(at=NOON, tasks=1)}
+    assert none.watched == {7: WaitingJobsHistory(at=NOON, tasks=1)}
 
 
 def test_a_job_that_waits_for_something_else_is_not_watched() -> None:
@@ -156,7 +156,7 @@ def test_it_is_said_for_how_long_there_was_room() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
     assert {
-        (one.job, describe_balance_refusal(one, BalanceSection())) for one in found.refused
+        (one.job, explain_job_or_host_refusal(one, BalanceSection())) for one in found.refused
     } == {
         (
             job,
@@ -194,7 +194,7 @@ def test_a_cluster_whose_jobs_never_start_comes_back_to_its_least(
     rows: list[tuple[int, tuple[str, int]]], least: int, most: int
 ) -> None:
     """After a boot, stuck_after_s and idle_timeout_s; it stays so until ten times the former."""
-    wait: list[WaitingJobs] = [
+    wait: list[WaitingJobGroup] = [
         waiting(1, tasks=tasks, pe=pe, slots=slots, jobs=(job,))
         for job, (tasks, (pe, slots)) in enumerate(rows, 1)
     ]

@@ -6,28 +6,28 @@ from typing import Any
 import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import (
+    GridEngineUserList,
     JobAccessIdentity,
     ParallelEnvironment,
+    ParallelSlotDistribution,
     QueueAccessLists,
-    SlotSpread,
-    UserList,
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 LISTS = {
-    "staff": UserList(entries=("alice", "bob")),
-    "guests": UserList(entries=("carol",)),
-    "department": UserList(entries=("alice",), is_access=False),
-    "hers": UserList(entries=("@her",)),
-    "group": UserList(entries=("@users",)),
-    "pattern": UserList(entries=("al*",)),
-    "nobody": UserList(),
+    "staff": GridEngineUserList(entries=("alice", "bob")),
+    "guests": GridEngineUserList(entries=("carol",)),
+    "department": GridEngineUserList(entries=("alice",), is_access=False),
+    "hers": GridEngineUserList(entries=("@her",)),
+    "group": GridEngineUserList(entries=("@users",)),
+    "pattern": GridEngineUserList(entries=("al*",)),
+    "nobody": GridEngineUserList(),
 }
 ALICE = JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")
 PLAIN = JobAccessIdentity(owner="alice", project="")
@@ -39,7 +39,7 @@ def seen(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) 
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
     mpi = ParallelEnvironment(
         name="mpi",
-        spread=SlotSpread.ANY_HOSTS,
+        spread=ParallelSlotDistribution.ANY_HOSTS,
         slots=99,
         access=parse_access_lists({"user_lists": "guests"}),
     )
@@ -126,7 +126,9 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     situation = seen(told, identity, **job)
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
     pools = {
-        "p": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")
+        "p": NodePoolSection(
+            slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@big @allhosts"
+        )
     }
     return plan(replace(situation, cell=none), pools, most=9)
 

@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import (
     ParallelEnvironment,
-    SlotSpread,
+    ParallelSlotDistribution,
     parse_cell_queue,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 
-NEW = {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"))}
+NEW = {"plain": NodePoolSection(slots=4, resources=DefaultRequestsOfQueue(mfree="8G"))}
 
 
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:
@@ -75,14 +75,14 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     few = plan(seen, NEW, 4)
 
     assert plan(seen, NEW, 5).add == 2
-    assert (few.add, few.verdict) == (0, BalanceVerdict.FULL)
-    assert [(one.job, describe_balance_refusal(one, RULES)) for one in few.refused] == [
+    assert (few.add, few.verdict) == (0, BalancePlanReason.FULL)
+    assert [(one.job, explain_job_or_host_refusal(one, RULES)) for one in few.refused] == [
         (7, "it needs 2 new nodes at once, and 1 may be added now")
     ]
 
 
 def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
-    pools = {"hpc": PoolSection(slots=4, hostgroups="@hpc", span=5, spans=3)}
+    pools = {"hpc": NodePoolSection(slots=4, hostgroups="@hpc", span=5, spans=3)}
     own = replace(node("n1", pool="hpc"), group="g1")
     wait = [waiting(5, slots=4, pe="pairs", queues=("hpc.q",), exclusive="true")]
     seen = cell(*full(MASTER), instance("n1", queue="hpc.q"), nodes=[own], wait=wait)
@@ -95,7 +95,8 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     """A wildcard stands for several environments; Grid Engine takes one for a task (sge_pe(5))."""
     names = ("mpi1", "mpi2")
     environments = {
-        n: ParallelEnvironment(name=n, spread=SlotSpread.ANY_HOSTS, slots=99) for n in names
+        n: ParallelEnvironment(name=n, spread=ParallelSlotDistribution.ANY_HOSTS, slots=99)
+        for n in names
     }
     queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
@@ -134,8 +135,8 @@ def test_unlike_hosts_on_standby_are_woken_together() -> None:
 
 def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None:
     """The next round, for which those are on their way, adds the rest."""
-    few = rested(10, 4, 2, pools={"p": PoolSection(slots=4, limit=1)}, most=3)
-    none = rested(14, 4, 2, pools={"p": PoolSection(slots=4, limit=1)})
+    few = rested(10, 4, 2, pools={"p": NodePoolSection(slots=4, limit=1)}, most=3)
+    none = rested(14, 4, 2, pools={"p": NodePoolSection(slots=4, limit=1)})
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
@@ -144,7 +145,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
 
 
 def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_too_large() -> None:
-    pools = {"p": PoolSection(slots=4, limit=1)}
+    pools = {"p": NodePoolSection(slots=4, limit=1)}
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -76,7 +76,7 @@ def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_o
         layout=seen(told).layout,
     )
 
-    assert count_round_statistics(busy, RecentlyEndedTasks(), "all.q").running == 1
+    assert count_balancer_round_figures(busy, RecentlyEndedTasks(), "all.q").running == 1
 
 
 def new(told: dict[str, str], **job: Any) -> BalancePlan:
@@ -84,7 +84,9 @@ def new(told: dict[str, str], **job: Any) -> BalancePlan:
     full_hosts = replace(seen(told, **job), nodes=())
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
     pools = {
-        "p": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")
+        "p": NodePoolSection(
+            slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@big @allhosts"
+        )
     }
     return plan(replace(full_hosts, cell=none), pools, most=5)
 

@@ -6,21 +6,23 @@ from typing import Any
 import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
-from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import (
-    CellResource,
-    ResourceRelation,
+    CellResourceDefinition,
+    ResourceComparison,
     parse_cell_queue,
 )
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
 OWN = (
-    CellResource(name="ssd", relation=ResourceRelation.EQUAL),
-    CellResource(name="color", relation=ResourceRelation.EQUAL),
-    CellResource(name="exclusive", relation=ResourceRelation.EXCLUSIVE, shortcut="excl"),
+    CellResourceDefinition(name="ssd", relation=ResourceComparison.EQUAL),
+    CellResourceDefinition(name="color", relation=ResourceComparison.EQUAL),
+    CellResourceDefinition(
+        name="exclusive", relation=ResourceComparison.EXCLUSIVE, shortcut="excl"
+    ),
 )
 ASKED = [
     ("ssd=TRUE", {"ssd": "1"}),
@@ -53,7 +55,7 @@ def without_values(situation: BalanceSituation) -> BalanceSituation:
 
 
 def decided(
-    situation: BalanceSituation, pools: dict[str, PoolSection] | None = None
+    situation: BalanceSituation, pools: dict[str, NodePoolSection] | None = None
 ) -> BalancePlan:
     """Return the plan of a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
@@ -83,7 +85,9 @@ def test_a_host_has_what_its_queue_has_there(
 def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
     pools = {
-        "own": PoolSection(slots=4, resources=QueueDefaults(**{name: text}), hostgroups="@allhosts")
+        "own": NodePoolSection(
+            slots=4, resources=DefaultRequestsOfQueue(**{name: text}), hostgroups="@allhosts"
+        )
     }
 
     assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
@@ -108,7 +112,7 @@ def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
 
 def test_a_built_in_resource_is_on_every_host() -> None:
     """A host reports mem_free itself, though a queue's list may have it as well."""
-    free = CellResource(name="mem_free", shortcut="mf")
+    free = CellResourceDefinition(name="mem_free", shortcut="mf")
     situation = seen(f"NONE,[{MASTER}=mem_free=8G]", mem_free="1G")
     resources = situation.layout.resources | {"mem_free": free}
     layout = replace(situation.layout, resources=resources)

@@ -7,19 +7,27 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceVerdict
-from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobs
+from gridbridge.decisions.elastic.balance_plan_sentence import explain_job_or_host_refusal
+from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanReason,
+    BalanceRefusalCause,
+)
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    NodePoolSection,
+)
+from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobGroup
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
-    SlotSpread,
+    ParallelSlotDistribution,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (
     F4,
@@ -66,7 +74,7 @@ HTC, HPC = ("htc.q",), ("hpc.q",)
     ],
 )
 def test_nodes_of_four_slots_and_8_gb(
-    wait: list[WaitingJobs], expected: int, groups: list[int]
+    wait: list[WaitingJobGroup], expected: int, groups: list[int]
 ) -> None:
     """The cases by which another autoscaler for Grid Engine is tested, in its numbers."""
     found = plan(cell(*full(MASTER), wait=wait), F4)
@@ -86,14 +94,14 @@ def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expecte
 def test_what_fits_in_free_slots_adds_nothing() -> None:
     seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
 
-    assert plan(seen).verdict is BalanceVerdict.ALL_FIT
+    assert plan(seen).verdict is BalancePlanReason.ALL_FIT
     assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
 
 
 def test_a_million_tasks_are_a_few_numbers() -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
 
-    assert plan(seen, {"p": PoolSection(slots=64)}, most=100_000).add == 15625
+    assert plan(seen, {"p": NodePoolSection(slots=64)}, most=100_000).add == 15625
 
 
 def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() -> None:
@@ -236,7 +244,10 @@ def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None
 
 
 def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
-    pools = {"big": PoolSection(slots=4, hostgroups="@allhosts @big"), "all": PoolSection(slots=4)}
+    pools = {
+        "big": NodePoolSection(slots=4, hostgroups="@allhosts @big"),
+        "all": NodePoolSection(slots=4),
+    }
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
 
     assert (found.add, found.pool) == (1, "big")
@@ -245,21 +256,33 @@ def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("pools", "expected"),
     [
-        ({"a": PoolSection(slots=4, price=1), "b": PoolSection(slots=4, price=2, priority=1)}, "b"),
-        ({"a": PoolSection(slots=4, price=3), "b": PoolSection(slots=8, price=4)}, "b"),
-        ({"a": PoolSection(slots=4, price=4, spot=True), "b": PoolSection(slots=8, price=8)}, "b"),
-        ({"a": PoolSection(slots=16, price=16), "b": PoolSection(slots=4, price=4)}, "b"),
         (
             {
-                "a": PoolSection(slots=4, price=4),
-                "b": PoolSection(slots=4, price=9, prices="22-6=1 11-13=2"),
+                "a": NodePoolSection(slots=4, price=1),
+                "b": NodePoolSection(slots=4, price=2, priority=1),
+            },
+            "b",
+        ),
+        ({"a": NodePoolSection(slots=4, price=3), "b": NodePoolSection(slots=8, price=4)}, "b"),
+        (
+            {
+                "a": NodePoolSection(slots=4, price=4, spot=True),
+                "b": NodePoolSection(slots=8, price=8),
+            },
+            "b",
+        ),
+        ({"a": NodePoolSection(slots=16, price=16), "b": NodePoolSection(slots=4, price=4)}, "b"),
+        (
+            {
+                "a": NodePoolSection(slots=4, price=4),
+                "b": NodePoolSection(slots=4, price=9, prices="22-6=1 11-13=2"),
             },
             "b",
         ),
         (
             {
-                "a": PoolSection(slots=4, price=4),
-                "b": PoolSection(slots=4, price=9, prices="13-11=2"),
+                "a": NodePoolSection(slots=4, price=4),
+                "b": NodePoolSection(slots=4, price=9, prices="13-11=2"),
             },
             "a",
         ),
@@ -267,14 +290,14 @@ def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
     ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
 )
 def test_pools_are_chosen_by_priority_then_price_then_waste(
-    pools: dict[str, PoolSection], expected: str
+    pools: dict[str, NodePoolSection], expected: str
 ) -> None:
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
 def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expected: str) -> None:
-    pools = {"a": PoolSection(slots=4, priority=1), "b": PoolSection(slots=4)}
+    pools = {"a": NodePoolSection(slots=4, priority=1), "b": NodePoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
 
     assert expected == plan(seen, pools).pool
@@ -282,7 +305,7 @@ def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expec
 
 def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
     """A round adds nodes of one pool, the next round those of another."""
-    pools = {"a": PoolSection(slots=4, priority=1, limit=2), "b": PoolSection(slots=4)}
+    pools = {"a": NodePoolSection(slots=4, priority=1, limit=2), "b": NodePoolSection(slots=4)}
     first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
     second = plan(after(seen, first), pools)
     third = plan(after(after(seen, first), second), pools)
@@ -293,23 +316,23 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
 @pytest.mark.parametrize(
     ("pool", "demand", "most", "expected", "verdict"),
     [
-        ({}, {}, 4, 3, BalanceVerdict.MORE_WANTED),
-        ({}, {}, 1, 0, BalanceVerdict.FULL),
-        ({"limit": 2}, {}, 99, 2, BalanceVerdict.MORE_WANTED),
-        ({"quota": 11}, {}, 99, 2, BalanceVerdict.MORE_WANTED),
-        ({"quota": 3}, {}, 99, 0, BalanceVerdict.OVER_QUOTA),
-        ({}, {"add_at_once": 2}, 99, 2, BalanceVerdict.MORE_WANTED),
-        ({}, {"max_booting": 1}, 99, 1, BalanceVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 5}, 99, 2, BalanceVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, BalanceVerdict.OVER_BUDGET),
-        ({"price": 2}, {"budget_month": 103}, 99, 1, BalanceVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_month": 101}, 99, 0, BalanceVerdict.OVER_MONTH),
+        ({}, {}, 4, 3, BalancePlanReason.MORE_WANTED),
+        ({}, {}, 1, 0, BalancePlanReason.FULL),
+        ({"limit": 2}, {}, 99, 2, BalancePlanReason.MORE_WANTED),
+        ({"quota": 11}, {}, 99, 2, BalancePlanReason.MORE_WANTED),
+        ({"quota": 3}, {}, 99, 0, BalancePlanReason.OVER_QUOTA),
+        ({}, {"add_at_once": 2}, 99, 2, BalancePlanReason.MORE_WANTED),
+        ({}, {"max_booting": 1}, 99, 1, BalancePlanReason.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 5}, 99, 2, BalancePlanReason.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, BalancePlanReason.OVER_BUDGET),
+        ({"price": 2}, {"budget_month": 103}, 99, 1, BalancePlanReason.MORE_WANTED),
+        ({"price": 2}, {"budget_month": 101}, 99, 0, BalancePlanReason.OVER_MONTH),
         (
             {"price": 2},
             {"budget_month": 101, "budget_hour": 0.5},
             99,
             0,
-            BalanceVerdict.OVER_BUDGET,
+            BalancePlanReason.OVER_BUDGET,
         ),
     ],
     ids=[
@@ -322,9 +345,9 @@ def test_limits_and_budgets_hold(
     demand: dict[str, float],
     most: int,
     expected: int,
-    verdict: BalanceVerdict,
+    verdict: BalancePlanReason,
 ) -> None:
-    pools = {"p": PoolSection(slots=4, **pool)}  # type: ignore[arg-type]
+    pools = {"p": NodePoolSection(slots=4, **pool)}  # type: ignore[arg-type]
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
     found = plan(seen, pools, most, **demand)
 
@@ -334,38 +357,38 @@ def test_limits_and_budgets_hold(
 @pytest.mark.parametrize("state", ["ready", "booting"])
 def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
     """Two that are up, or on their way, take four of five or six."""
-    pools = {"p": PoolSection(slots=4, price=2)}
+    pools = {"p": NodePoolSection(slots=4, price=2)}
     nodes = [node(name, 1, state, pool="p") for name in ("n1", "n2")]
     up = full(MASTER, "n1", "n2") if state == "ready" else full(MASTER)
     seen = cell(*up, nodes=nodes, wait=[waiting(1, tasks=99)])
     none, one = (plan(seen, pools, 99, budget_hour=hour) for hour in (5, 6))
 
-    assert (none.add, none.verdict, one.add) == (0, BalanceVerdict.OVER_BUDGET, 1)
+    assert (none.add, none.verdict, one.add) == (0, BalancePlanReason.OVER_BUDGET, 1)
 
 
 def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
     """The first pool has no capacity; the other one has, but there may be no more nodes."""
-    pools = {"p": PoolSection(slots=4, priority=1), "q": PoolSection(slots=4)}
+    pools = {"p": NodePoolSection(slots=4, priority=1), "q": NodePoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
 
-    assert plan(seen, pools, 1).verdict is BalanceVerdict.FULL
+    assert plan(seen, pools, 1).verdict is BalancePlanReason.FULL
 
 
 @pytest.mark.parametrize(
     ("told", "demand", "why"),
     [
-        ({"failed": {"plain": ago(1)}}, {}, BalanceVerdict.NO_CAPACITY),
-        ({}, {"budget_month": 1.0}, BalanceVerdict.OVER_MONTH),
+        ({"failed": {"plain": ago(1)}}, {}, BalancePlanReason.NO_CAPACITY),
+        ({}, {"budget_month": 1.0}, BalancePlanReason.OVER_MONTH),
     ],
     ids=["no capacity", "no money"],
 )
 def test_it_is_told_why_the_least_is_not_there(
-    told: dict[str, object], demand: dict[str, float], why: BalanceVerdict
+    told: dict[str, object], demand: dict[str, float], why: BalancePlanReason
 ) -> None:
-    pools = {"plain": PoolSection(slots=4, price=2)}
+    pools = {"plain": NodePoolSection(slots=4, price=2)}
     found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
 
-    assert (found.add, found.verdict, found.hindrance) == (0, BalanceVerdict.BELOW_MINIMUM, why)
+    assert (found.add, found.verdict, found.hindrance) == (0, BalancePlanReason.BELOW_MINIMUM, why)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +397,7 @@ def test_it_is_told_why_the_least_is_not_there(
     ids=["no group", "no queue", "one queue", "a group of no queue", "queues of others' tasks"],
 )
 def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
-    pools = {"p": PoolSection(slots=4, queues=queues, hostgroups=hostgroups)}
+    pools = {"p": NodePoolSection(slots=4, queues=queues, hostgroups=hostgroups)}
     others = {
         "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
         "far": CellQueue(name="far", hosts=("@far",), is_away=True),
@@ -386,12 +409,12 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
     )
     found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
-    assert (found.add, found.verdict) == (0, BalanceVerdict.NO_SUCH_PLACE)
+    assert (found.add, found.verdict) == (0, BalancePlanReason.NO_SUCH_PLACE)
 
 
 def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
     """Also for a task that asks for the outer one."""
-    pools = {"p": PoolSection(slots=4, hostgroups="@big")}
+    pools = {"p": NodePoolSection(slots=4, hostgroups="@big")}
     layout = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
     wait = [waiting(1, tasks=5, queues=("all.q@@allhosts",))]
 
@@ -401,7 +424,7 @@ def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
 def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellConfiguration())
 
-    assert plan(seen, {"p": PoolSection(slots=4)}).add == 2
+    assert plan(seen, {"p": NodePoolSection(slots=4)}).add == 2
 
 
 @pytest.mark.parametrize(
@@ -423,7 +446,7 @@ def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected
 def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
     found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
 
-    assert (found.add, found.pool, found.verdict) == (3, "plain", BalanceVerdict.BELOW_MINIMUM)
+    assert (found.add, found.pool, found.verdict) == (3, "plain", BalancePlanReason.BELOW_MINIMUM)
 
 
 def test_without_pools_a_new_node_is_as_most_of_those_there_are() -> None:
@@ -436,7 +459,7 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     seen = cell(wait=[waiting(0, tasks=99)])
     coming = after(seen, first := plan(seen, {}))
 
-    assert (first.add, plan(coming, {}).verdict) == (1, BalanceVerdict.ON_THEIR_WAY)
+    assert (first.add, plan(coming, {}).verdict) == (1, BalancePlanReason.ON_THEIR_WAY)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +493,7 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     ids=lambda one: one.name.lower() if isinstance(one, BalanceRefusalCause) else "",
 )
 def test_what_growing_can_not_help_adds_nothing_and_is_told(
-    one: WaitingJobs, cause: BalanceRefusalCause
+    one: WaitingJobGroup, cause: BalanceRefusalCause
 ) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
@@ -502,16 +525,16 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
         (waiting(9, arch="a\nb\x9b1m"), "it asks for arch=a�b�1m, which"),
     ],
 )
-def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobs, expected: str) -> None:
+def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobGroup, expected: str) -> None:
     (told,) = plan(cell(*full(MASTER), wait=[one])).refused
 
-    assert expected in describe_balance_refusal(told, RULES)
+    assert expected in explain_job_or_host_refusal(told, RULES)
 
 
 @pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
 def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
     """Also where nodes of two pools together could run it."""
-    pools = {name: PoolSection(slots=4, **limits) for name in ("a", "b")}
+    pools = {name: NodePoolSection(slots=4, **limits) for name in ("a", "b")}
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
@@ -525,7 +548,9 @@ def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
     """Grid Engine looks for one whose fixed number divides them (sge_pe(5), allocation_rule)."""
     rules = {"p2": 2, "p3": 3}
     environments = {
-        name: ParallelEnvironment(name=name, spread=SlotSpread.FIXED, per_host=each, slots=99)
+        name: ParallelEnvironment(
+            name=name, spread=ParallelSlotDistribution.FIXED, per_host=each, slots=99
+        )
         for name, each in rules.items()
     }
     queue = replace(LAYOUT.queues["all.q"], environments=("p2", "p3"))
@@ -554,7 +579,7 @@ def test_of_an_array_that_is_limited_as_many_tasks_count_as_may_start() -> None:
 def test_best_effort_tasks_are_no_occupation() -> None:
     seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
 
-    assert plan(seen).verdict is BalanceVerdict.ALL_FIT
+    assert plan(seen).verdict is BalancePlanReason.ALL_FIT
 
 
 def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
@@ -566,7 +591,7 @@ def test_a_wait_is_measured_since_a_job_could_start() -> None:
     released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
 
     assert plan(seen, wait_s=300).add == 1
-    assert plan(released, wait_s=300).verdict is BalanceVerdict.NOT_YET
+    assert plan(released, wait_s=300).verdict is BalancePlanReason.NOT_YET
 
 
 AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
@@ -587,7 +612,7 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
     """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
     found = soon([begun(0.5)], target_s=150)
 
-    assert (found.add, found.verdict, found.figures.backlog_s) == (0, BalanceVerdict.SOON, 150)
+    assert (found.add, found.verdict, found.figures.backlog_s) == (0, BalancePlanReason.SOON, 150)
 
 
 @pytest.mark.parametrize(
@@ -616,7 +641,7 @@ def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
     """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
     first = soon([begun(0, slots=4)], tasks=92, target_s=360)
 
-    assert (first.add, first.verdict) == (3, BalanceVerdict.MORE_WANTED)
+    assert (first.add, first.verdict) == (3, BalancePlanReason.MORE_WANTED)
 
 
 def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
@@ -626,7 +651,7 @@ def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
     rules = {"target_wait_s": 360.0}
     second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
 
-    assert (second.add, second.verdict) == (0, BalanceVerdict.SOON)
+    assert (second.add, second.verdict) == (0, BalancePlanReason.SOON)
 
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
@@ -648,14 +673,18 @@ def test_a_transfer_queue_that_starts_it_sooner_is_preferred(wait_s: float, expe
     ],
     ids=["its value is another", "no such environment", "no memory there", "another host's"],
 )
-def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJobs) -> None:
+def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJobGroup) -> None:
     """A value, an environment, a consumable and a host are asked of it as of any queue."""
     seen = cell(*full(MASTER), FAR, wait=[wait], elsewhere={"far": 30.0})
 
     assert (
         plan(
             seen,
-            {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G", remote="false"))},
+            {
+                "plain": NodePoolSection(
+                    slots=4, resources=DefaultRequestsOfQueue(mfree="8G", remote="false")
+                )
+            },
         ).add
         == 1
     )
@@ -710,19 +739,23 @@ def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
     wait = [waiting(60, tasks=3)]
 
     assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
-    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is BalanceVerdict.UNREADY
+    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is BalancePlanReason.UNREADY
     alive = full(*(f"m{place}" for place in range(5)))
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
 
 def test_without_a_maximum_nothing_is_done() -> None:
     assert (
-        plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is BalanceVerdict.NO_MAXIMUM
+        plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict
+        is BalancePlanReason.NO_MAXIMUM
     )
 
 
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
-    pools = {**PLAIN, "gpus": PoolSection(slots=2, resources=QueueDefaults(gpu="2"), priority=-1)}
+    pools = {
+        **PLAIN,
+        "gpus": NodePoolSection(slots=2, resources=DefaultRequestsOfQueue(gpu="2"), priority=-1),
+    }
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
@@ -739,7 +772,9 @@ def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: in
     pools = {"paid": replace(PLAIN["plain"], price=1.0)}
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     rules = BalanceSection(min_nodes=least, max_nodes=9)
-    found = decide_by_demand(seen, rules, DemandSection(billing_s=3600, budget_month=month), pools)
+    found = plan_balance_by_demand(
+        seen, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools
+    )
 
     assert found.add == add
 
@@ -755,8 +790,8 @@ def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() 
 
     for one in (seen, leaving):
         for month, add in ((1559.0, 0), (1563.0, 3)):
-            found = decide_by_demand(
-                one, rules, DemandSection(billing_s=3600, budget_month=month), pools
+            found = plan_balance_by_demand(
+                one, rules, DemandPolicySection(billing_s=3600, budget_month=month), pools
             )
 
             assert found.add == add
@@ -776,14 +811,14 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
 @pytest.mark.parametrize(
     ("instances", "nodes", "expected", "verdict"),
     [
-        pytest.param(CLOSED, [], 0, BalanceVerdict.QUEUE_CLOSED, id="on all hosts"),
-        pytest.param((*CLOSED, *full("n2")), [], 1, BalanceVerdict.MORE_WANTED, id="not on all"),
+        pytest.param(CLOSED, [], 0, BalancePlanReason.QUEUE_CLOSED, id="on all hosts"),
+        pytest.param((*CLOSED, *full("n2")), [], 1, BalancePlanReason.MORE_WANTED, id="not on all"),
         *(
             pytest.param(
                 tuple(instance(name, state=state) for name in hosts.split()),
                 [],
                 expected,
-                BalanceVerdict.MORE_WANTED if expected else BalanceVerdict.QUEUE_CLOSED,
+                BalancePlanReason.MORE_WANTED if expected else BalancePlanReason.QUEUE_CLOSED,
                 id=name,
             )
             for name, state, hosts, expected in (
@@ -796,21 +831,21 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
             )
         ),
         pytest.param(
-            (*CLOSED, instance("n2", state="du")), [], 0, BalanceVerdict.QUEUE_CLOSED, id="dead"
+            (*CLOSED, instance("n2", state="du")), [], 0, BalancePlanReason.QUEUE_CLOSED, id="dead"
         ),
         pytest.param(
             tuple(instance(name, state="du") for name in (MASTER, "n1")),
             [],
             1,
-            BalanceVerdict.MORE_WANTED,
+            BalancePlanReason.MORE_WANTED,
             id="hosts that rest, of which nobody knows that",
         ),
-        pytest.param(CLOSED[:1], [], 1, BalanceVerdict.MORE_WANTED, id="its only host"),
+        pytest.param(CLOSED[:1], [], 1, BalancePlanReason.MORE_WANTED, id="its only host"),
         pytest.param(
             (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
             [node("n1", state="draining"), node("n2", state="standby")],
             1,
-            BalanceVerdict.MORE_WANTED,
+            BalancePlanReason.MORE_WANTED,
             id="by the balancer",
         ),
     ],
@@ -819,7 +854,7 @@ def test_a_queue_that_somebody_closed_gets_no_nodes(
     instances: tuple[QueueInstance, ...],
     nodes: list[ElasticNode],
     expected: int,
-    verdict: BalanceVerdict,
+    verdict: BalancePlanReason,
 ) -> None:
     """Its tasks would start there, though an administrator wants none to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
@@ -828,7 +863,7 @@ def test_a_queue_that_somebody_closed_gets_no_nodes(
 
 
 def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
-    pools = {"p": PoolSection(slots=4, queues="all.q htc.q")}
+    pools = {"p": NodePoolSection(slots=4, queues="all.q htc.q")}
     own = [waiting(1, queues=("all.q",)), waiting(1, tasks=4, queues=HTC, jobs=(8,))]
     found = plan(cell(*CLOSED, wait=own), pools)
 
@@ -839,4 +874,4 @@ def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
 def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
     found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
 
-    assert (found.add, found.verdict) == (0, BalanceVerdict.QUEUE_CLOSED)
+    assert (found.add, found.verdict) == (0, BalancePlanReason.QUEUE_CLOSED)

@@ -2,25 +2,29 @@
 
 import time
 
-from gridbridge.decisions.elastic.replay_slot_waits import drop_waits_for_other_causes
-from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, ReplayWorkload
+from gridbridge.decisions.elastic.replay_slot_waits import keep_waits_for_lack_of_slots
+from gridbridge.model.elastic.replay_outcome import (
+    RecordedReplayTask,
+    ReplayExclusion,
+    ReplayWorkload,
+)
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
-FULL = ReplayTask(submitted_s=0, run_s=3600, slots=4)
+FULL = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4)
 
 
 def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
-    waited = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
-    found = drop_waits_for_other_causes(ReplayWorkload(tasks=(FULL, waited)))
+    waited = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
+    found = keep_waits_for_lack_of_slots(ReplayWorkload(tasks=(FULL, waited)))
 
     assert found.tasks == (FULL, waited)
     assert found.left_out == {}
 
 
 def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started() -> None:
-    held = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
-    found = drop_waits_for_other_causes(
-        ReplayWorkload(tasks=(FULL, held, ReplayTask(submitted_s=4000, run_s=2000)))
+    held = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
+    found = keep_waits_for_lack_of_slots(
+        ReplayWorkload(tasks=(FULL, held, RecordedReplayTask(submitted_s=4000, run_s=2000)))
     )
 
     (late,) = (one for one in found.tasks if not one.is_explained)
@@ -30,29 +34,29 @@ def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started
 
 
 def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
-    after = ReplayTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
+    after = RecordedReplayTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
 
-    assert drop_waits_for_other_causes(ReplayWorkload(tasks=(FULL, after))).left_out == {}
+    assert keep_waits_for_lack_of_slots(ReplayWorkload(tasks=(FULL, after))).left_out == {}
 
 
 def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
     """Such as one of a host whose clock was wrong: no minute in between is looked at by itself."""
-    old, began = ReplayTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
+    old, began = RecordedReplayTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
     tasks = (
         old,
-        *(ReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
+        *(RecordedReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
     )
 
-    found = drop_waits_for_other_causes(ReplayWorkload(tasks=tasks))
+    found = keep_waits_for_lack_of_slots(ReplayWorkload(tasks=tasks))
 
     assert len(found.tasks) == len(tasks)
     assert time.process_time() - began < MOST_S
 
 
 def test_a_wait_of_years_beside_free_slots_is_none_for_slots() -> None:
-    held = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
-    found = drop_waits_for_other_causes(
-        ReplayWorkload(tasks=(FULL, held, ReplayTask(submitted_s=2 * YEARS_S, run_s=60)))
+    held = RecordedReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
+    found = keep_waits_for_lack_of_slots(
+        ReplayWorkload(tasks=(FULL, held, RecordedReplayTask(submitted_s=2 * YEARS_S, run_s=60)))
     )
 
     assert found.left_out == {ReplayExclusion.UNEXPLAINED: 1}

@@ -11,25 +11,28 @@ from gridbridge.decisions.elastic.host_power_steps import (
     standby_steps_of_plan,
 )
 from gridbridge.decisions.elastic.squeeze_policy import (
-    find_working_hosts,
-    plan_standby_hosts,
+    find_hosts_accepting_tasks,
+    plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
-from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
+from gridbridge.decisions.elastic.standby_reserve import (
+    StartableStandardRequests,
+    WorkingHostFreeSlots,
+)
 from gridbridge.elastic.balancer.round_decision import subtract_squeeze_from_plan
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
+    BalancePlanReason,
     BalanceRefusalCause,
     BalanceSituation,
-    BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
-    SqueezableNodes,
     SqueezeSection,
+    StandbyNodeSelection,
 )
-from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
@@ -66,9 +69,9 @@ def cell(
     return situation(*on, nodes=(*nodes, *asleep))
 
 
-def shapes(tasks: tuple[int, ...]) -> tuple[TaskShape, ...]:
+def shapes(tasks: tuple[int, ...]) -> tuple[TaskResourceRequests, ...]:
     """Return tasks of so many slots each, which may run elsewhere again."""
-    return tuple(TaskShape(slots=one, pe="smp" if one > 1 else "") for one in tasks)
+    return tuple(TaskResourceRequests(slots=one, pe="smp" if one > 1 else "") for one in tasks)
 
 
 def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
@@ -78,7 +81,7 @@ def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
 
 
 def plan(
-    seen: BalanceSituation, add: int = 0, verdict: BalanceVerdict = BalanceVerdict.SPARE
+    seen: BalanceSituation, add: int = 0, verdict: BalancePlanReason = BalancePlanReason.SPARE
 ) -> BalancePlan:
     """Return what a policy decided."""
     return BalancePlan(
@@ -92,8 +95,8 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
     )
-    found = plan_standby_hosts(
-        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    found = plan_hosts_to_sleep_or_wake(
+        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
     )
 
     assert found.off == ("n0",)
@@ -114,7 +117,7 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
 ) -> None:
     seen = cell(*running)
 
-    found = plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection())
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())
 
     assert (found.off, found.on) == (off, ())
 
@@ -123,8 +126,8 @@ def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None
     """Though each has as many free slots."""
     seen = cell((2,), (1, 1), (1, 1))
 
-    found = plan_standby_hosts(
-        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    found = plan_hosts_to_sleep_or_wake(
+        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
     )
 
     assert found.off == ("n2", "n0")
@@ -135,15 +138,15 @@ def test_the_master_never_rests() -> None:
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
 
-    found = plan_standby_hosts(
-        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    found = plan_hosts_to_sleep_or_wake(
+        seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL)
     )
 
     assert found.off == ("n1",)
 
 
 def test_a_reserve_is_rounded_down() -> None:
-    hosts = [WorkingHost(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    hosts = [WorkingHostFreeSlots(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
     reserve = StartableStandardRequests(SqueezeSection(), hosts)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
@@ -166,9 +169,9 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
 ) -> None:
     seen = cell((4,), (4,), sleeping=2)
 
-    found = plan_standby_hosts(
+    found = plan_hosts_to_sleep_or_wake(
         seen,
-        plan(seen, verdict=BalanceVerdict.NO_NEED),
+        plan(seen, verdict=BalancePlanReason.NO_NEED),
         RULES,
         SqueezeSection(),
         StandbyHostFacts(tags=tags),
@@ -182,9 +185,9 @@ def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     """Somebody switched it off: nobody wakes it, though it would be of use."""
     seen = cell((4,), (4,), sleeping=1)
 
-    found = plan_standby_hosts(
+    found = plan_hosts_to_sleep_or_wake(
         seen,
-        plan(seen, verdict=BalanceVerdict.NO_NEED),
+        plan(seen, verdict=BalancePlanReason.NO_NEED),
         RULES,
         SqueezeSection(),
         StandbyHostFacts(),
@@ -197,8 +200,12 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
     facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
 
-    found = plan_standby_hosts(
-        seen, plan(seen, add=2, verdict=BalanceVerdict.MORE_WANTED), RULES, SqueezeSection(), facts
+    found = plan_hosts_to_sleep_or_wake(
+        seen,
+        plan(seen, add=2, verdict=BalancePlanReason.MORE_WANTED),
+        RULES,
+        SqueezeSection(),
+        facts,
     )
 
     assert (found.cause, found.off, found.on) == (StandbyPlanCause.ASKED, (), ("s0", "s1"))
@@ -210,7 +217,7 @@ def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     tight = BalanceSection(max_nodes=2, min_nodes=1)
 
     assert (
-        plan_standby_hosts(seen, plan(seen), tight, SqueezeSection(), facts).cause
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause
         is StandbyPlanCause.FULL
     )
 
@@ -220,9 +227,9 @@ def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
     now = replace(NOTHING, most=2, least=0)
 
-    found = plan_standby_hosts(
+    found = plan_hosts_to_sleep_or_wake(
         seen,
-        BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=now),
+        BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=now),
         RULES,
         SqueezeSection(),
         facts,
@@ -235,7 +242,9 @@ def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
     seen = cell((), (), ())
     now = replace(NOTHING, most=20, least=3)
 
-    found = plan_standby_hosts(seen, replace(plan(seen), figures=now), RULES, SqueezeSection())
+    found = plan_hosts_to_sleep_or_wake(
+        seen, replace(plan(seen), figures=now), RULES, SqueezeSection()
+    )
 
     assert found.off == ("n2",)
 
@@ -245,7 +254,9 @@ def test_hosts_that_go_down_are_not_among_the_least() -> None:
     down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
     now = replace(NOTHING, most=20, least=3)
 
-    found = plan_standby_hosts(down, replace(plan(seen), figures=now), RULES, SqueezeSection())
+    found = plan_hosts_to_sleep_or_wake(
+        down, replace(plan(seen), figures=now), RULES, SqueezeSection()
+    )
 
     assert found.off == ("n2",)
 
@@ -253,28 +264,28 @@ def test_hosts_that_go_down_are_not_among_the_least() -> None:
 @pytest.mark.parametrize(
     ("restriction", "movable", "off"),
     [
-        (SqueezableNodes.IDLE, {"n2": (1,)}, ()),
-        (SqueezableNodes.RERUNNABLE, {}, ()),
-        (SqueezableNodes.RERUNNABLE, {"n2": (1,)}, ("n2",)),
-        (SqueezableNodes.ALL, {}, ("n1", "n2")),
+        (StandbyNodeSelection.IDLE, {"n2": (1,)}, ()),
+        (StandbyNodeSelection.RERUNNABLE, {}, ()),
+        (StandbyNodeSelection.RERUNNABLE, {"n2": (1,)}, ("n2",)),
+        (StandbyNodeSelection.ALL, {}, ("n1", "n2")),
     ],
 )
 def test_a_restriction_says_which_hosts_may_rest(
-    restriction: SqueezableNodes, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
+    restriction: StandbyNodeSelection, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
     squeeze = SqueezeSection(restriction=restriction, target_reserve=1.0)
     facts = StandbyHostFacts(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = plan_standby_hosts(
-        seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, squeeze, facts
+    found = plan_hosts_to_sleep_or_wake(
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts
     )
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
 
 
-MOVES = SqueezeSection(restriction=SqueezableNodes.RERUNNABLE, target_reserve=1.0)
+MOVES = SqueezeSection(restriction=StandbyNodeSelection.RERUNNABLE, target_reserve=1.0)
 
 
 def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFacts]:
@@ -285,7 +296,9 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFa
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, StandbyHostFacts(movable={"n1": (TaskShape(requests=tuple(asks.items())),)})
+    return known, StandbyHostFacts(
+        movable={"n1": (TaskResourceRequests(requests=tuple(asks.items())),)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -305,8 +318,8 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
-    found = plan_standby_hosts(
-        seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, MOVES, facts
+    found = plan_hosts_to_sleep_or_wake(
+        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, MOVES, facts
     )
     told = "what runs on n1 has no room elsewhere"
 
@@ -321,8 +334,8 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     offs = []
     for amount in ("4G", "5G"):
         seen, facts = with_memory("8G", mfree=amount)
-        found = plan_standby_hosts(
-            seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, squeeze, facts
+        found = plan_hosts_to_sleep_or_wake(
+            seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts
         )
         offs.append((found.off, found.bound))
 
@@ -335,14 +348,14 @@ def test_a_standard_request_may_ask_for_memory() -> None:
         standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"})
     )
 
-    assert plan_standby_hosts(seen, plan(seen), RULES, squeeze).off == ("n1",)
+    assert plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze).off == ("n1",)
 
 
 def test_each_host_may_have_to_have_its_reserve() -> None:
     seen = cell((4,), (), ())
 
     assert (
-        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(on_each=True)).cause
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(on_each=True)).cause
         is StandbyPlanCause.NO_STANDBY
     )
 
@@ -350,29 +363,29 @@ def test_each_host_may_have_to_have_its_reserve() -> None:
 @pytest.mark.parametrize(
     ("verdict", "cause"),
     [
-        (BalanceVerdict.NO_MAXIMUM, StandbyPlanCause.NO_MAXIMUM),
-        (BalanceVerdict.UNREADY, StandbyPlanCause.UNREADY),
+        (BalancePlanReason.NO_MAXIMUM, StandbyPlanCause.NO_MAXIMUM),
+        (BalancePlanReason.UNREADY, StandbyPlanCause.UNREADY),
     ],
 )
 def test_no_host_rests_where_the_policy_does_nothing(
-    verdict: BalanceVerdict, cause: StandbyPlanCause
+    verdict: BalancePlanReason, cause: StandbyPlanCause
 ) -> None:
     seen = cell((), (), ())
 
-    found = plan_standby_hosts(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
 
     assert (found.cause, standby_steps_of_plan(found)) == (cause, ())
 
 
 @pytest.mark.parametrize(
-    "verdict", [BalanceVerdict.WAITS, BalanceVerdict.NOT_YET, BalanceVerdict.NOT_STABLE]
+    "verdict", [BalancePlanReason.WAITS, BalancePlanReason.NOT_YET, BalancePlanReason.NOT_STABLE]
 )
-def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalanceVerdict) -> None:
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalancePlanReason) -> None:
     """As while tasks wait, or soon after a change; the reserve would allow it."""
     seen = cell((1,), (), ())
-    squeeze = SqueezeSection(restriction=SqueezableNodes.ALL)
+    squeeze = SqueezeSection(restriction=StandbyNodeSelection.ALL)
 
-    found = plan_standby_hosts(seen, plan(seen, verdict=verdict), RULES, squeeze)
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, squeeze)
 
     assert (found.cause, found.off) == (StandbyPlanCause.BETWEEN, ())
 
@@ -382,7 +395,7 @@ def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     facts = StandbyHostFacts(tags={"n1": ("htools:standby:3",)})
 
     done = standby_steps_of_plan(
-        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(), facts), facts
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts
     )
 
     assert [(one.host, one.doing) for one in done] == [
@@ -399,7 +412,10 @@ def test_a_woken_host_loses_auto_alone() -> None:
     facts = StandbyHostFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
     done = standby_steps_of_plan(
-        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts), facts
+        plan_hosts_to_sleep_or_wake(
+            seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts
+        ),
+        facts,
     )
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
@@ -412,7 +428,9 @@ def test_a_woken_host_loses_auto_alone() -> None:
 def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
-    assert describe_standby_plan(plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection())) == (
+    assert describe_standby_plan(
+        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())
+    ) == (
         "14 standard requests could start on 4 hosts"
         " (hosts are woken below 1 for each host, and rest above 2):"
         " n2, n3 can rest"
@@ -428,7 +446,7 @@ CELLS = st.lists(TASKS, min_size=1, max_size=6)
     sleeping=st.integers(0, 3),
     least=st.floats(0, 2),
     more=st.floats(0, 2),
-    restriction=st.sampled_from(SqueezableNodes),
+    restriction=st.sampled_from(StandbyNodeSelection),
     bounds=st.tuples(st.integers(0, 4), st.integers(1, 8)),
     kept=st.sets(st.integers(0, 5)),
 )
@@ -437,7 +455,7 @@ def test_what_is_decided_is_safe(
     sleeping: int,
     least: float,
     more: float,
-    restriction: SqueezableNodes,
+    restriction: StandbyNodeSelection,
     bounds: tuple[int, int],
     kept: set[int],
 ) -> None:
@@ -452,7 +470,7 @@ def test_what_is_decided_is_safe(
         minimal_reserve=least, target_reserve=least + more, restriction=restriction
     )
 
-    found = plan_standby_hosts(seen, plan(seen), rules, squeeze, facts)
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), rules, squeeze, facts)
 
     count = 1 + len(running)  # with the master
     assert not (found.off and found.on)
@@ -477,7 +495,7 @@ def test_a_second_squeeze_does_nothing(
 ) -> None:
     seen = cell(*running)
     squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more)
-    found = plan_standby_hosts(seen, plan(seen), RULES, squeeze)
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze)
     after = situation(
         *(one for one in seen.cell.instances if one.host not in found.off),
         nodes=(
@@ -489,13 +507,13 @@ def test_a_second_squeeze_does_nothing(
     )
     facts = StandbyHostFacts(tags=dict.fromkeys(found.off, AUTO))
 
-    again = plan_standby_hosts(after, plan(after), RULES, squeeze, facts)
+    again = plan_hosts_to_sleep_or_wake(after, plan(after), RULES, squeeze, facts)
 
     assert again.off == ()
     if found.off:
         assert again.on == ()
         assert StartableStandardRequests(
-            squeeze, find_working_hosts(after, RULES, facts)
+            squeeze, find_hosts_accepting_tasks(after, RULES, facts)
         ).is_enough(least)
         assert len(wakeable_standby_nodes(after.nodes, facts)) == len(found.off)
 
@@ -511,7 +529,7 @@ def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
     """A node that the policy gives back is no reserve, and the last host at work is neither."""
     seen = cell((), (), kept=given_back)
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
-    found = plan_standby_hosts(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
+    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
 
     assert (found.off, found.last) == (off, last)
 
@@ -521,10 +539,12 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)
     left = subtract_squeeze_from_plan(
-        given, plan_standby_hosts(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
+        given,
+        plan_hosts_to_sleep_or_wake(seen, given, replace(RULES, min_nodes=0), squeeze),
+        {"s0", "s1"},
     )
 
-    assert (left.remove, left.verdict) == ((), BalanceVerdict.NO_NEED)
+    assert (left.remove, left.verdict) == ((), BalancePlanReason.NO_NEED)
     assert [(one.host, one.cause) for one in left.refused] == [
         ("n0", BalanceRefusalCause.LAST_AT_WORK)
     ]

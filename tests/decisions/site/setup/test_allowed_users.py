@@ -9,7 +9,7 @@ from gridbridge.decisions.site.transfer_setup import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
-from gridbridge.model.site.setup_findings import FindingState, SetupEdit, TransferSetupSituation
+from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit, TransferSetupSituation
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
@@ -29,10 +29,10 @@ def lines(situation: TransferSetupSituation) -> list[str]:
     edits = (
         edit
         for each in transfer_setup_findings(situation)
-        if each.state != FindingState.OK
+        if each.state != FindingSeverity.OK
         for edit in each.mend
     )
-    return list(map(qconf.edit_command, edits))
+    return list(map(qconf.setup_edit_shell_line, edits))
 
 
 ADD = "qconf -mattr queue user_lists gb_beta_users transfer-beta"
@@ -97,4 +97,4 @@ def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bo
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
     edits: tuple[SetupEdit, ...] = transfer_queue_removal_edits(shared, ())
-    assert expected == ("qconf -dul gb_beta_users" in map(qconf.edit_command, edits))
+    assert expected == ("qconf -dul gb_beta_users" in map(qconf.setup_edit_shell_line, edits))

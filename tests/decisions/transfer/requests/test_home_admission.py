@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.decisions.transfer.home_queue_admission import (
-    why_job_stays_home,
-    why_owner_has_no_account,
+    why_cluster_refuses_owner,
     why_queue_refuses_job,
+    why_request_excludes_queue,
 )
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.request import JobRequest
@@ -40,7 +40,7 @@ def test_only_people_who_are_named_may_use_a_queue(
     users: RemoteAccountNames, owner: str, is_refused: bool
 ) -> None:
     assert (
-        bool(why_owner_has_no_account(owner, users, "gridbridge", "cluster.delta.users"))
+        bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users"))
         is is_refused
     )
 
@@ -86,6 +86,8 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
 def test_who_asks_for_other_queues_never_comes_to_this_one(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
-    told = why_job_stays_home("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
+    told = why_request_excludes_queue(
+        "transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues)
+    )
 
     assert bool(told) is is_kept

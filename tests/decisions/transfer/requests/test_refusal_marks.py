@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.decisions.transfer.home_request import (
-    RefusalMark,
-    ways_to_keep_job_home,
-    without_transfer_queues,
+    StayHomeRequestChange,
+    drop_transfer_queues_from_list,
+    stay_home_request_changes,
 )
 
 TRANSFER = ("transfer-gamma", "transfer-beta")
@@ -28,26 +28,26 @@ NEITHER = "!transfer-beta&!transfer-gamma"
     ],
 )
 def test_a_list_of_queues_loses_the_transfer_queues_alone(queues: str, kept: str) -> None:
-    assert kept == without_transfer_queues(queues, TRANSFER)
+    assert kept == drop_transfer_queues_from_list(queues, TRANSFER)
 
 
 def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
     """A list replaces the job's own, so it has to be complete."""
     hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
 
-    assert ways_to_keep_job_home(hard, "", TRANSFER) == (
-        RefusalMark(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
-        RefusalMark(queues=NEITHER),
+    assert stay_home_request_changes(hard, "", TRANSFER) == (
+        StayHomeRequestChange(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
+        StayHomeRequestChange(queues=NEITHER),
     )
 
 
 def test_a_job_for_transfer_queues_alone_has_no_other_queue() -> None:
     """Whether it could run at home by its resources is for the verification to say."""
-    assert ways_to_keep_job_home((), "transfer-beta", TRANSFER) == (
-        RefusalMark(hard=(("remote", "false"),)),
+    assert stay_home_request_changes((), "transfer-beta", TRANSFER) == (
+        StayHomeRequestChange(hard=(("remote", "false"),)),
     )
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])
 def test_a_job_that_asks_to_leave_is_not_brought_home(value: str) -> None:
-    assert ways_to_keep_job_home((("remote", value),), "", TRANSFER) == ()
+    assert stay_home_request_changes((("remote", value),), "", TRANSFER) == ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gridbridge.decisions.transfer.home_request import rerun_policy_of_queues
+from gridbridge.decisions.transfer.home_request import rerun_policy_by_home_queues
 
 MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
 
@@ -43,11 +43,11 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
 def test_the_queues_where_it_could_have_run_say_it(
     queues: str, own: Mapping[str, str], expected: str
 ) -> None:
-    assert rerun_policy_of_queues((), queues, own) == expected
+    assert rerun_policy_by_home_queues((), queues, own) == expected
 
 
 @pytest.mark.parametrize(
     ("value", "expected"), [("true", "no"), ("", "no"), ("false", "yes")], ids=str
 )
 def test_a_job_that_asks_to_leave_could_have_run_nowhere(value: str, expected: str) -> None:
-    assert rerun_policy_of_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected
+    assert rerun_policy_by_home_queues((("remote", value),), "", {"all.q": "TRUE"}) == expected

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gridbridge.batch.oar import server_queries
-from gridbridge.batch.oar.oar_output import split_answer_parts
+from gridbridge.batch.oar.oar_output import split_combined_answer
 from gridbridge.model.route import OarServer
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
@@ -39,7 +39,7 @@ def took_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
     began = time.monotonic()
     told = gamma.grid.on(FAR, *question, user="gb_gamma").out
-    split_answer_parts(told.encode())
+    split_combined_answer(told.encode())
     return time.monotonic() - began
 
 

@@ -10,7 +10,7 @@ from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
-from gridbridge.transfer.poller.transfer_round import StarterWakeup
+from gridbridge.transfer.poller.transfer_round import StarterWakerAfterSilence
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 SILENCE = ClusterQueryResult(cluster="beta", trouble="no answer in time")
@@ -43,7 +43,7 @@ def test_the_first_answer_after_silence_wakes_who_waits_to_submit(
     folder: str, sleeper: tuple[Transfer, int]
 ) -> None:
     one, end = sleeper
-    recovery = StarterWakeup(folder)
+    recovery = StarterWakerAfterSilence(folder)
 
     woken = []
     for answer in (GOOD, SILENCE, SILENCE, GOOD, GOOD):
@@ -60,7 +60,7 @@ def test_nobody_else_is_woken(
     folder: str, sleeper: tuple[Transfer, int], other: dict[str, str]
 ) -> None:
     one, end = sleeper
-    recovery = StarterWakeup(folder)
+    recovery = StarterWakerAfterSilence(folder)
     recovery.take_answer(SILENCE, [one])
     recovery.take_answer(GOOD, [one.but(**other)])
 
