@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch import wrapper_claim
-from gridbridge.batch.wrapper_script import (
+from gridbridge.batch import remote_job_claim_script
+from gridbridge.batch.remote_job_wrapper import (
     ShellStartMode,
     WrapperScriptValues,
     write_wrapper_script,
@@ -79,8 +79,8 @@ def _wrapped(folder: Path, of: str) -> float:
 
 def _claimed(of: str, spool: str) -> str:
     """Write the key of a claim, and return what claims the job."""
-    wrapper_claim.write_claim_key(of, spool, os.getuid())
-    return wrapper_claim.remote_job_claim_lines(of, "file", spool, os.getuid())
+    remote_job_claim_script.write_claim_key(of, spool, os.getuid())
+    return remote_job_claim_script.remote_job_claim_lines(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

@@ -107,7 +107,7 @@ def read_bare(folder: Path) -> int:
 
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
-    from gridbridge.elastic.balancer import cell_observer, round_decision
+    from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
     from gridbridge.model.elastic.balance_sections import (
         BalanceSection,
         DemandPolicySection,
@@ -123,7 +123,7 @@ def plan(folder: Path) -> int:
             slots=64, resources=DefaultRequestsOfQueue(h_vmem="256G"), price=20
         ),
     }
-    seen = cell_observer.load_saved_situation(str(folder))
+    seen = observed_or_saved_cell.load_saved_situation(str(folder))
     found = round_decision.decide_balance_plan(
         seen, BalanceSection(max_nodes=100_000), DemandPolicySection(), pools
     )

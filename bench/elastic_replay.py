@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.brief import judged, sized
-from gridbridge.elastic.simulation import replay_report
+from gridbridge.elastic.simulation import replay_policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.elastic.simulation.synthetic_workload import (
@@ -87,10 +87,10 @@ def swept(
     tasks: tuple[RecordedReplayTask, ...], always_on: ReplayOutcome
 ) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = replay_report.vary_policy_settings(
+    ways = replay_policy_comparison.vary_policy_settings(
         make_replay_policy(ComparedReplayRules.SQUEEZE, TERMS, DemandPolicySection())
     )
-    return (*replay_report.replay_by_each_policy(tasks, TERMS, ways), always_on)
+    return (*replay_policy_comparison.replay_by_each_policy(tasks, TERMS, ways), always_on)
 
 
 def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
@@ -158,7 +158,7 @@ def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
 
 def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
-    best, off = replay_report.find_cost_wait_frontier(others), off_frontier(one, others)
+    best, off = replay_policy_comparison.find_cost_wait_frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
     for other in sorted(others, key=lambda each: each.cost):
         name = f"{'x' if other in best else ' '} {other.way.settings or other.way.rules.value}"

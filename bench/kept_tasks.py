@@ -21,7 +21,7 @@ from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForeca
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

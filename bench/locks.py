@@ -19,19 +19,14 @@ from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
-from gridbridge.model.campaigns.cancellation import (
-    ArrayCancellation,
-    CancellationReason,
-    TaskMissingSince,
-)
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
@@ -40,7 +35,12 @@ from gridbridge.model.campaigns.cycle_plan import (
     JobRatioPrediction,
     TaskRetry,
 )
-from gridbridge.program.journal import DecisionJournal
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+    TaskMissingSince,
+)
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.campaigns.runner.test_cycle_actions import Grid

@@ -13,16 +13,16 @@ from tempfile import TemporaryDirectory
 from bench.bag import NOON, campaign
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
+from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

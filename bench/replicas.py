@@ -17,12 +17,12 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.rebalance.replicas import storage_area as areas, original_files
-from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.replicas import storage_area_access as areas, dataset_original_files
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, LocalOrSshFolder
 from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 megabytes, files = map(int, sys.argv[1:3])
@@ -69,7 +69,7 @@ try:
     for number in range(files):
         script = f"head -c {megabytes // files}M /dev/urandom >{folder}/{number}"
         subprocess.run(script, shell=True, check=True)
-    original = original_files.checksum_original_files(folder)
+    original = dataset_original_files.checksum_original_files(folder)
     dataset = Dataset(name="bench", path=folder, is_tree=True, files=files, wished=1,
                       size_bytes=original.size_bytes, sha256="")
     kinds = {"plain": plain, "carried": carried, "made": made}

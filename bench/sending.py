@@ -18,11 +18,11 @@ from typing import cast
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
+from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends

@@ -15,7 +15,7 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 megabytes = int(sys.argv[1])
 folder = os.path.expanduser("~/gb-bench-staging")

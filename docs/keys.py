@@ -8,11 +8,11 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-from gridbridge.config import mistakes
+from gridbridge.config import key_descriptions
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, UnnamedSection
+from gridbridge.config.section_parsing import NamedSections, UnnamedSection
 from gridbridge.model.settings import config_key_description
-from gridbridge.model.transfer.transfer_sections import KINDS
+from gridbridge.model.transfer.transfer_config_sections import KINDS
 
 
 def sections() -> dict[str, type[Any]]:
@@ -45,8 +45,8 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
     yield nodes.Text(f"{config_key_description(key).meaning}. ")
-    yield nodes.emphasis("", mistakes.describe_allowed_values(key))
-    default = mistakes.describe_key_default(key)
+    yield nodes.emphasis("", key_descriptions.describe_allowed_values(key))
+    default = key_descriptions.describe_key_default(key)
     if default.startswith("default ") and not config_key_description(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))

@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.decisions.elastic.balancer_publication import (
+from gridbridge.decisions.elastic.published_balancer_figures import (
     BalancerRoundOutcome,
     count_balancer_round_figures,
     figures_after_observed_round,
 )
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -40,7 +39,8 @@ from gridbridge.model.elastic.published_balance import (
     TasksEndedInMinute,
     minute_since_epoch,
 )
-from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.model.remote_job_accounting import AccountingFilePosition
 from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer

@@ -18,8 +18,8 @@ from gridbridge.model.published import (
     PublishedTransferQueue,
     PublishedTransferTask,
 )
+from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
-from gridbridge.state import published_values
 from tests.states import job_state, queue_state
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -123,6 +123,6 @@ def publish(folder: Path, what: PublishedFilesSnapshot, *tasks: PublishedTransfe
     if what.load:
         stale_s = what.load.stale.total_seconds()
         taken_at = what.load.taken_at.timestamp()
-        data = published_values.encode_load_values(taken_at, stale_s, dict(what.load.values))
+        data = published_file_formats.encode_load_values(taken_at, stale_s, dict(what.load.values))
         (folder / "load").write_bytes(data)
     return str(folder)

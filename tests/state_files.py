@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows

@@ -1,15 +1,16 @@
 """Loads the adapters of batch systems; a hot program loads only the adapter that it needs.
 
-The full table of adapters is in batch/adapters, where mypy checks it against batch/protocol.
+The full table of adapters is in batch/batch_adapter_table, where mypy checks it against
+batch/batch_adapter_protocols.
 """
 
-from gridbridge.model.route import EMBEDDED, GRIDENGINE, OAR, Away, Home
+from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import (
+    from gridbridge.batch.batch_adapter_protocols import (
         ArraySubmitter,
         HomeJobControl,
         JobSubmitter,
@@ -62,13 +63,13 @@ def _embedded() -> "ModuleType":
 
 
 def _gridengine_home() -> "ModuleType":
-    from gridbridge.batch.gridengine import home_queues as home
+    from gridbridge.batch.gridengine import refused_home_job_marker as home
 
     return home
 
 
 def _embedded_home() -> "ModuleType":
-    from gridbridge.batch.embedded import embedded_home as home
+    from gridbridge.batch.embedded import embedded_queue_restriction as home
 
     return home
 

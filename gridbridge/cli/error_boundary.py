@@ -21,8 +21,8 @@ from gridbridge.errors import (
     StandardOutputReaderGone,
     describe_error,
 )
-from gridbridge.model.places import ELSEWHERE
-from gridbridge.program import log_file
+from gridbridge.model.fixed_paths import ELSEWHERE
+from gridbridge.program import log_rotation
 
 DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
@@ -102,7 +102,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
         output.print_error(
-            log_file.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
+            log_rotation.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
         )
     return status
 

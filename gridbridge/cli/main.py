@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import error_boundary
 from gridbridge.cli.command_group import LazyCommandGroup
-from gridbridge.cli.options import version_option
+from gridbridge.cli.shared_options import version_option
 
 MODULES = {
     "balance": "elastic.cli.balance_commands",

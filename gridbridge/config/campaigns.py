@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import Table, format_toml_key, subtable_or_empty
-from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
     FailuresSection,

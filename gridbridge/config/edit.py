@@ -15,9 +15,9 @@ from tomlkit.container import Container
 from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import format_toml_key
+from gridbridge.config.key_descriptions import format_toml_key
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 Body = list[tuple[Key | None, Item]]
 Section = tuple[str, str]  # group and name of the section
@@ -158,7 +158,7 @@ def _title(section: Section) -> str:
 def _replace(path: str, data: bytes) -> None:
     """Replace the file atomically, and keep its mode and group."""
     before = os.stat(path)
-    files.replace_file_atomically(path, data, mode=before.st_mode & 0o777)
+    safe_files.replace_file_atomically(path, data, mode=before.st_mode & 0o777)
     if os.stat(path).st_gid != before.st_gid:
         os.chown(path, -1, before.st_gid)
 

@@ -3,8 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.mistakes import KeyProblem, Table, format_toml_key, subtable_or_empty
-from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import (
+    KeyProblem,
+    Table,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,
     HOST_NAME,

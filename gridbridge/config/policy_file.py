@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gridbridge.config import campaigns, elastic, rebalance, site, transfer
-from gridbridge.config.mistakes import Table, format_toml_key, subtable_or_empty
-from gridbridge.config.sections import (
+from gridbridge.config.key_descriptions import Table, format_toml_key, subtable_or_empty
+from gridbridge.config.section_parsing import (
     CapabilityConfigModule,
     SectionsOfOneName,
     drop_unnamed_section_values,
@@ -24,9 +24,9 @@ from gridbridge.config.sections import (
     find_misplaced_keys,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import CONFIG, ELSEWHERE
+from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
-from gridbridge.shell import trust
+from gridbridge.shell import file_trust
 
 CAPABILITIES: tuple[CapabilityConfigModule, ...] = (
     site,
@@ -110,9 +110,9 @@ def _refuse(path: str, opened: int) -> None:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
-    owner = trust.required_trusted_file_owner()
+    owner = file_trust.required_trusted_file_owner()
     if owner is not None:
-        trust.require_trusted_path(os.path.abspath(path), opened, owner)
+        file_trust.require_trusted_path(os.path.abspath(path), opened, owner)
 
 
 def _place(error: ValueError, raw: bytes) -> str:

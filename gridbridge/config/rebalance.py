@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import KeyProblem, Table, format_toml_key, subtable_or_empty
-from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import (
+    KeyProblem,
+    Table,
+    format_toml_key,
+    subtable_or_empty,
+)
+from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 

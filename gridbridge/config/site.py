@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridbridge.config.mistakes import (
+from gridbridge.config.key_descriptions import (
     KeyProblem,
     Table,
     cluster_kind_name,
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import (
     MAX_PORT,
     Cluster,

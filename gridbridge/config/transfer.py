@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config import maps
-from gridbridge.config.mistakes import (
+from gridbridge.config import mapping_sections
+from gridbridge.config.key_descriptions import (
     KeyProblem,
     Table,
     cluster_kind_name,
     format_toml_key,
     subtable_or_empty,
 )
-from gridbridge.config.sections import NamedSections, SectionsOfOneName, UnnamedSection
+from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import why_no_transfer_queues
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
     PollerSection,
     RetentionSection,
@@ -22,7 +22,7 @@ from gridbridge.model.transfer.transfer_sections import (
 
 GROUPS: tuple[SectionsOfOneName, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
-    maps.GROUP,
+    mapping_sections.GROUP,
     UnnamedSection(name="poller", kind=PollerSection),
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
@@ -35,7 +35,7 @@ STAGING = (
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
-    yield from maps.find_mapping_problems(sections)
+    yield from mapping_sections.find_mapping_problems(sections)
     if why := _why_no_queues(sections):
         yield f"[queue.{format_toml_key(next(iter(subtable_or_empty(sections, 'queue'))))}]: {why}"
     else:

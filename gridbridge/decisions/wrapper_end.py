@@ -1,7 +1,7 @@
 """Interpret a wrapper's end: job.sh of a transfer, or task.sh of a campaign."""
 
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import ERROR, REQUEUE, TransferFailureCause
+from gridbridge.model.transfer_message import ERROR, REQUEUE, TransferFailureCause
 
 CANNOT_START_STATUS = 200  # an adapter adds a reason when its cluster could not start the job
 JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh replaces 99 and 100

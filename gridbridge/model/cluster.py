@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from gridbridge.model.places import SPOOL
+from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     FAR_FOLDER,

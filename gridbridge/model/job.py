@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

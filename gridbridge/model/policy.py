@@ -29,7 +29,7 @@ from gridbridge.model.elastic.balance_sections import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
     PollerSection,
     RetentionSection,

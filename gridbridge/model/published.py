@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gridbridge.model.accounting import RemoteJobRunAccounting
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
 from gridbridge.model.states import JobState, QueueInstanceState
 
 

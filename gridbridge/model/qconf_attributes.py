@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.fixed_paths import BEST_EFFORT
 
 QconfSettings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
 

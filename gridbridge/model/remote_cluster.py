@@ -5,8 +5,8 @@ Only root writes gridbridge.toml, so `gridbridge check` alone judges mistakes in
 
 from collections.abc import Mapping
 
-from gridbridge.model.places import PYTHON
-from gridbridge.model.route import (
+from gridbridge.model.fixed_paths import PYTHON
+from gridbridge.model.transfer_route import (
     EMBEDDED,
     OAR,
     Away,

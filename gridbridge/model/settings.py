@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field
 from typing import TypeVar
 
-from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.transfer_name import is_cluster_name
 
 T = TypeVar("T")
 

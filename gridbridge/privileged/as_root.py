@@ -30,9 +30,9 @@ from contextlib import suppress
 from gridbridge.config import policy_file
 from gridbridge.elastic.acts import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
-from gridbridge.model.places import CONFIG
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program.version import version_with_commit
-from gridbridge.shell import account, synopsis, trust
+from gridbridge.shell import file_trust, help_and_version, process_account
 from gridbridge.shell.runner import run_program
 
 HOSTS = "/etc/hosts"
@@ -63,7 +63,7 @@ class RootRefusal(GridbridgeError):
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    synopsis.print_help_if_asked(__doc__, version_with_commit)
+    help_and_version.print_help_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
     clear_caller_environment()
@@ -80,7 +80,7 @@ def clear_caller_environment() -> None:
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
     os.environ.clear()
-    account.raise_resource_limits()
+    process_account.raise_resource_limits()
 
 
 def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
@@ -253,5 +253,5 @@ def run_site_program(verb: str, host: str, path: str) -> None:
     settings = policy_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:
-        trust.require_trusted_path(programs[verb], owner=os.geteuid())
+        file_trust.require_trusted_path(programs[verb], owner=os.geteuid())
         run_program((programs[verb], host), dict(ENV), LIMIT_S).checked()

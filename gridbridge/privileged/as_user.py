@@ -22,12 +22,12 @@ from typing import NoReturn
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
-from gridbridge.model import message
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import TransferMessage, TransferMessageKind
-from gridbridge.model.places import CONFIG, SPOOL
+from gridbridge.model import transfer_message
+from gridbridge.model.fixed_paths import CONFIG, SPOOL
 from gridbridge.model.remote_cluster import remote_cluster_from_section
-from gridbridge.model.route import Away
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.model.transfer_route import Away
 from gridbridge.privileged.owner import (
     LIMIT_S,
     AsUserRequestRefusal,
@@ -39,7 +39,7 @@ from gridbridge.privileged.owner import (
     require_ordinary_account,
     switch_to_user,
 )
-from gridbridge.shell import files, remote_stage_folder, synopsis
+from gridbridge.shell import help_and_version, remote_stage_folder, safe_files
 from gridbridge.state import spool
 
 VERBS = {
@@ -60,7 +60,7 @@ ARRAY_VERBS = (  # campaign verbs: arrays/array_verbs
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    synopsis.print_help_if_asked(__doc__)
+    help_and_version.print_help_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -74,9 +74,9 @@ def main() -> None:
 def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
-        from gridbridge.privileged.arrays import array_verbs  # transfers do without it
+        from gridbridge.privileged.arrays import as_user_array_verbs  # transfers do without it
 
-        array_verbs.perform_array_verb(arguments)
+        as_user_array_verbs.perform_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
         from gridbridge.privileged.owner_acts import notify_owner
 
@@ -114,8 +114,10 @@ def read_spool_record(name: str) -> tuple[TransferMessage, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")
     try:
-        data, facts = files.read_file_only_owner_writes(f"{SPOOL}/{name}", message.MAX_BYTES)
-        record = message.decode_transfer_message(data)
+        data, facts = safe_files.read_file_only_owner_writes(
+            f"{SPOOL}/{name}", transfer_message.MAX_BYTES
+        )
+        record = transfer_message.decode_transfer_message(data)
         parse_transfer_name(record.transfer)
     except (OSError, GridbridgeError) as error:
         raise AsUserRequestRefusal(f"{name}: {describe_error(error)}") from error
@@ -145,5 +147,5 @@ def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer
     return bool(owner)
 
 
-if __name__ == "__main__":  # run by a user for that user (batch/root_helpers)
+if __name__ == "__main__":  # run by a user for that user (batch/privileged_helper_calls)
     main()

@@ -22,7 +22,7 @@ from gridbridge.errors import (
     StateError,
     describe_error,
 )
-from gridbridge.model.places import (
+from gridbridge.model.fixed_paths import (
     HAS_ENDED,
     NO_FILE,
     NO_LEDGER,
@@ -32,9 +32,9 @@ from gridbridge.model.places import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
-from gridbridge.privileged import scope
-from gridbridge.privileged.scope import FIRST_SIGNAL, ProcessScope
-from gridbridge.shell import account, files, trust
+from gridbridge.privileged import process_scope
+from gridbridge.privileged.process_scope import FIRST_SIGNAL, ProcessScope
+from gridbridge.shell import file_trust, process_account, safe_files
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
@@ -99,7 +99,7 @@ def error_on_one_line(error: Exception) -> str:
 
 def lift_resource_limits() -> None:
     """Raise the resource limits to root's, as low limits could make an answer fail."""
-    if (files_open := account.raise_resource_limits()) < account.FEWEST_FILES:
+    if (files_open := process_account.raise_resource_limits()) < process_account.FEWEST_FILES:
         raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
 
 
@@ -110,12 +110,12 @@ def exit_status_of_error(error: Exception) -> int:
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; root obeys only a file that root has written."""
-    if trust.required_trusted_file_owner() is not None:
-        trust.require_trusted_path(path)
+    if file_trust.required_trusted_file_owner() is not None:
+        file_trust.require_trusted_path(path)
     try:
         return tomllib.loads(
-            files.read_file_only_owner_writes(
-                path, CONFIG_MAX_BYTES, trust.required_trusted_file_owner()
+            safe_files.read_file_only_owner_writes(
+                path, CONFIG_MAX_BYTES, file_trust.required_trusted_file_owner()
             )[0].decode()
         )
     except (OSError, ValueError, GridbridgeError) as error:
@@ -150,7 +150,7 @@ def switch_to_user(uid: int) -> str:
     os.initgroups(person.pw_name, person.pw_gid)
     os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
     os.setresuid(uid, uid, uid)
-    scope.limit_user_processes()
+    process_scope.limit_user_processes()
     return person.pw_name
 
 

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site.outdated_services import AwayJob, find_unreloadable_changes
+from gridbridge.decisions.site.stale_service_configuration import (
+    AwayJob,
+    find_unreloadable_changes,
+)
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.places import CONFIG, IN_FORCE
+from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedConfigurationStatus
 from gridbridge.model.status_report import printable_text
-from gridbridge.shell import files, trust
+from gridbridge.shell import file_trust, safe_files
 from gridbridge.shell.clock import Clock
 
 SETTLE_S = 0.5
@@ -141,7 +144,7 @@ class ReloadableConfiguration:
     def keep(self, path: str = IN_FORCE) -> None:
         """Save the file in force for the next service; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
-            files.replace_file_atomically(path, self.in_force.raw)
+            safe_files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
@@ -169,7 +172,7 @@ def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfi
     Only a file that nobody but the service could have written counts.
     """
     try:
-        raw, _ = files.read_file_only_owner_writes(path, policy_file.MAX_BYTES, os.geteuid())
+        raw, _ = safe_files.read_file_only_owner_writes(path, policy_file.MAX_BYTES, os.geteuid())
         return _parsed(path, raw, now)
     except (OSError, StateError, ConfigError):
         return None
@@ -226,7 +229,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
 
 def _trust(path: str) -> None:
     try:
-        trust.require_trusted_path(path, owner=os.geteuid())
+        file_trust.require_trusted_path(path, owner=os.geteuid())
     except OSError as error:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
 
@@ -239,7 +242,7 @@ def fingerprint_file(path: str) -> Look:
     """
     try:
         status = os.stat(path)
-        way = tuple(map(os.lstat, trust.folders_and_links_of_path(path)))
+        way = tuple(map(os.lstat, file_trust.folders_and_links_of_path(path)))
     except OSError:
         return ()
     rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))

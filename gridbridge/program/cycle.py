@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.program import log_file
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program import log_rotation
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.work.backoff import double_pause
-from gridbridge.program.work.owner_threads import is_thread_start_failure
+from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import BEAT_S, PollerWatchdog
 
 FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
@@ -101,7 +101,7 @@ def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
 
 def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
-        line = log_file.prefix_lines_with_time(f"{program}: another one runs", sys.stderr)
+        line = log_rotation.prefix_lines_with_time(f"{program}: another one runs", sys.stderr)
         print(line, file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from cattrs import Converter
 
-from gridbridge.model.message import TransferMessage
 from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
+from gridbridge.model.transfer_message import TransferMessage
 
 T = TypeVar("T")
 

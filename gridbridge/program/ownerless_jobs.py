@@ -7,8 +7,8 @@ it under that owner and under the account name of our transfer or array.
 from collections.abc import Iterable
 
 from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
 from gridbridge.model.policy import Policy
 

@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import CONFIG
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
-from gridbridge.program.log_file import ReopeningLogHandler
+from gridbridge.program.log_rotation import ReopeningLogHandler
 
 
 def require_service_account(policy: Policy) -> None:

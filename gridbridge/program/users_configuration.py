@@ -4,10 +4,10 @@ import os
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.places import CONFIG, IN_FORCE
+from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.shell import files, trust
+from gridbridge.shell import file_trust, safe_files
 
 
 def load_users_configuration(path: str) -> tuple[Policy, str]:
@@ -21,7 +21,7 @@ def load_users_configuration(path: str) -> tuple[Policy, str]:
     except ConfigError as error:
         in_force = (
             None
-            if path != CONFIG or trust.required_trusted_file_owner() is not None
+            if path != CONFIG or file_trust.required_trusted_file_owner() is not None
             else _in_force()
         )
         if in_force is None:
@@ -60,7 +60,8 @@ def _in_force() -> Policy | None:
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse_configuration(
-            IN_FORCE, files.read_file_only_owner_writes(IN_FORCE, policy_file.MAX_BYTES, service)[0]
+            IN_FORCE,
+            safe_files.read_file_only_owner_writes(IN_FORCE, policy_file.MAX_BYTES, service)[0],
         )
     except (OSError, GridbridgeError):
         return None

@@ -4,8 +4,8 @@ The folder is named after the transfer, so that no other folder is removed by mi
 """
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
-from gridbridge.model.ids import is_transfer_name
-from gridbridge.model.route import BARE, SshLogin
+from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # below the account's home

@@ -11,7 +11,7 @@ import select
 import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
-from gridbridge.model.route import BARE, SshLogin
+from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
 TYPE_CHECKING = False  # typing's own costs as much as json

@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import Empty, LifoQueue
 
 from gridbridge.errors import HostNotReached, ProgramNotStarted
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
 from gridbridge.shell.ssh_session import SshSessionsOfProgram

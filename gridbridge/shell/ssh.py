@@ -17,8 +17,8 @@ from gridbridge.errors import (
     SshAccessRejected,
     SshLoginRefused,
 )
-from gridbridge.model.route import BARE, SshLogin
-from gridbridge.shell import files, runner
+from gridbridge.model.transfer_route import BARE, SshLogin
+from gridbridge.shell import runner, safe_files
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -125,7 +125,7 @@ def run_over_ssh(
     """
     if login is None:
         return runner.run_program(argv, env, timeout_s, stdin, most_bytes)
-    token = files.random_file_name()
+    token = safe_files.random_file_name()
     whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
     try:
         carry = (carrier or _carrier).carry

@@ -11,7 +11,7 @@ import termios
 import time
 
 from gridbridge.errors import ProgramNotStarted, ProgramOutputTooLong
-from gridbridge.model.route import BARE, SshLogin
+from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command

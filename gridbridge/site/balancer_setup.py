@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.decisions.site import balancer_needs as decisions
-from gridbridge.decisions.site import check_findings
-from gridbridge.decisions.site.scheduler_configuration import QUEUE_ORDER
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.site import balancer_setup_requirements as decisions
+from gridbridge.decisions.site import running_site_checks
+from gridbridge.decisions.site.sge_scheduler_settings import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import (
     CommandFailed,
@@ -17,7 +17,7 @@ from gridbridge.errors import (
     StateError,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.places import (
+from gridbridge.model.fixed_paths import (
     AS_ROOT,
     BALANCE_ACCOUNT,
     BALANCE_CRON,
@@ -25,24 +25,24 @@ from gridbridge.model.places import (
     BALANCE_UNIT,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE
-from gridbridge.model.site.host_facts import (
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.transfer_host_facts import (
     BalancerCellRights,
     BalancerFacts,
     LastPublishedBalancerRound,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
-from gridbridge.shell import host
+from gridbridge.model.transfer_route import BARE
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run_program
 from gridbridge.site import capability_checks
-from gridbridge.site.queue_request import refuse_setup_of_embedded_site
 from gridbridge.site.queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,
     setup_steps_of_findings,
 )
+from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
@@ -90,7 +90,7 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         finding = CheckFinding(
             item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}"
         )
-        yield check_findings.no_account_finding("balancer") if is_shut else finding
+        yield running_site_checks.no_account_finding("balancer") if is_shut else finding
         return
     if master := decisions.qmaster_host_if_other(facts):
         text = f"not judged here: it runs on {master}"
@@ -112,15 +112,17 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
-    by_path = {path: host.read_owner_mode_and_kind(path) for path in looked}
-    unreadable = {BALANCE_SUDOERS} if host.is_file_unreadable(BALANCE_SUDOERS) else set()
+    by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in looked}
+    unreadable = (
+        {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
+    )
     return BalancerFacts(
-        host=host.this_host_name(),
-        uid=host.uid_of_account(BALANCE_ACCOUNT),
+        host=local_host_facts.this_host_name(),
+        uid=local_host_facts.uid_of_account(BALANCE_ACCOUNT),
         paths={path: facts for path, facts in by_path.items() if facts},
-        hidden=frozenset(filter(host.is_path_access_denied, looked)) | unreadable,
-        sudoers=host.read_text_or_empty(BALANCE_SUDOERS),
-        cron=host.read_text_or_empty(BALANCE_CRON),
+        hidden=frozenset(filter(local_host_facts.is_path_access_denied, looked)) | unreadable,
+        sudoers=local_host_facts.read_text_or_empty(BALANCE_SUDOERS),
+        cron=local_host_facts.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
         has_fixed_nodes=adapter_of_cluster(
@@ -138,7 +140,7 @@ def _cell(policy: Policy) -> BalancerCellRights | None:
     makes = adapter_of_cluster(home).makes_queues
     if makes is None:
         return None
-    setup = makes.read_home_setup(home, host.this_host_name())
+    setup = makes.read_home_setup(home, local_host_facts.this_host_name())
     return BalancerCellRights(
         name=policy.site.cluster,
         master=setup.master,
@@ -152,7 +154,7 @@ def _cell(policy: Policy) -> BalancerCellRights | None:
 
 def _may_be_root(account: str) -> bool | None:
     """Ask sudo whether an account may run gridbridge-as-root; None if this can't be asked."""
-    if os.geteuid() != 0 or not host.uid_of_account(account):
+    if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:
         argv = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.decisions.site import besteffort_findings as rules
-from gridbridge.decisions.site import check_findings as decisions
+from gridbridge.decisions.site import running_site_checks as decisions
 from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
-from gridbridge.decisions.site.besteffort_queues import (
+from gridbridge.decisions.site.needed_besteffort_queues import (
     HOSTLIST,
     BestEffortQueueLayout,
     choose_besteffort_model_queue,
@@ -16,21 +16,21 @@ from gridbridge.decisions.site.besteffort_queues import (
     queues_only_named_besteffort,
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
-from gridbridge.model.places import CONFIG
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
     CheckFinding,
     FindingSeverity,
 )
-from gridbridge.site.queue_request import home_queue_setup_adapter
 from gridbridge.site.queue_setup import (
     SetupStep,
     require_correctable_findings,
     setup_steps_of_edits,
     setup_steps_of_findings,
 )
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 
 
 def plan_besteffort_queues(

@@ -9,15 +9,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.decisions.site import file_findings, outdated_services
-from gridbridge.decisions.site import round_and_cycle_findings as decisions
+from gridbridge.decisions.site import account_and_file_findings, stale_service_configuration
+from gridbridge.decisions.site import hanging_round_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
-from gridbridge.model.places import (
+from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_HOME,
     BALANCE_LOCK,
@@ -31,13 +31,13 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.model.route import BARE, Away
-from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.program.version import version_with_commit
-from gridbridge.shell import host, poller_lock, ssh
-from gridbridge.shell.account import setpriv_command_prefix
+from gridbridge.shell import local_host_facts, poller_lock, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.lock_holder import find_poller_lock_holder
+from gridbridge.shell.process_account import setpriv_command_prefix
 from gridbridge.shell.runner import run_program
 
 LIMIT_S = 20.0
@@ -49,7 +49,7 @@ LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
 PROVIDER_LISTS_ITEM = "lists of providers"
 LOCKS = {
-    outdated_services.POLLER: LOCK,
+    stale_service_configuration.POLLER: LOCK,
     "gridbridge-runner": RUNNER_LOCK,
     "gridbridge-nikita": NIKITA_LOCK,
     "gridbridge-balance": BALANCE_LOCK,
@@ -68,10 +68,10 @@ def check_storage_area_owners(policy: Policy) -> tuple[CheckFinding, ...]:
 def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
         cluster = configured_cluster_address(policy, storage.cluster)
-        machine = cluster.login.host if cluster.login else host.this_host_name()
+        machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
         taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from file_findings.storage_area_owner_findings(
+        yield from account_and_file_findings.storage_area_owner_findings(
             name, storage.path, machine, taken_names, most
         )
 
@@ -83,7 +83,7 @@ def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | Non
     """
     try:
         entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
-        strange = file_findings.misowned_account_folders(entries[:MOST])
+        strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
@@ -103,7 +103,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
-    if os.geteuid() not in (0, host.uid_of_account(BALANCE_ACCOUNT)):
+    if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
         yield CheckFinding(
             item=PROVIDER_LISTS_ITEM,
             state=FindingSeverity.NOTE,
@@ -151,13 +151,13 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: outdated_services.RunningProgramVersion(
+        program: stale_service_configuration.RunningProgramVersion(
             version=running_version, pid=find_poller_lock_holder(path)
         )
         for program, path in LOCKS.items()
         if (running_version := poller_lock.poller_lock_holder_version(path)) is not None
     }
-    return outdated_services.program_version_finding(running, version_with_commit())
+    return stale_service_configuration.program_version_finding(running, version_with_commit())
 
 
 def check_runner_activity(

@@ -5,19 +5,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import log_in_to_ssh_clusters
+from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
 from gridbridge.config import policy_file
-from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site import (
-    disk_space,
     embedded_site_findings,
-    home_queue_findings,
-    outdated_services,
-    queue_section,
-    transfer_host,
-    transfer_setup,
+    service_folder_space,
+    stale_service_configuration,
+    transfer_host_requirements,
+    transfer_queue_section,
+    transfer_queue_setup_findings,
+    unconfigured_queues,
 )
-from gridbridge.decisions.site.execution_host import sensor_load_value_findings
+from gridbridge.decisions.site import running_site_checks as decisions
+from gridbridge.decisions.site.transfer_host_configuration import sensor_load_value_findings
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import (
     ConfigError,
@@ -26,21 +26,21 @@ from gridbridge.errors import (
     SshAccessRejected,
     describe_error,
 )
-from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
-from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts, StageDirFacts
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
     TransferSetupSituation,
 )
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts, StageDirFacts
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.status_report import printable_text
-from gridbridge.program import rebalance_round_state
+from gridbridge.program import rebalance_round_alerts
 from gridbridge.program.configuration import sha256_of_file
-from gridbridge.program.watch.service_folders import free_space_of_tmpdirs
-from gridbridge.shell import host
+from gridbridge.program.watch.service_disk_space import free_space_of_tmpdirs
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
     admission_rule_check,
@@ -51,7 +51,6 @@ from gridbridge.site import (
     site_inspection,
 )
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_request import TransferQueueRequest, complete_queue_request
 from gridbridge.site.queue_setup import (
     HomeClusterSettings,
     read_home_setup,
@@ -71,6 +70,7 @@ from gridbridge.site.ssh_login_inspection import (
     inspect_ssh_keys,
     inspect_ssh_stage_dirs,
 )
+from gridbridge.site.transfer_queue_request import TransferQueueRequest, complete_queue_request
 from gridbridge.state import published_json
 
 AT_ONCE = 12  # concurrent queries, all clusters together
@@ -120,15 +120,16 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
         return _report(
             (
                 *_unreadable(error),
-                *outdated_services.stale_configuration_findings(poller, is_right=False),
+                *stale_service_configuration.stale_configuration_findings(poller, is_right=False),
             ),
             None,
         )
-    if outdated_services.is_new_configuration_refused(
+    if stale_service_configuration.is_new_configuration_refused(
         poller := inspect_poller(sha256, clock.now_s())
     ):
         return _report(
-            (*outdated_services.stale_configuration_findings(poller), *_account(policy)), policy
+            (*stale_service_configuration.stale_configuration_findings(poller), *_account(policy)),
+            policy,
         )
     log_in_to_ssh_clusters(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
@@ -136,8 +137,8 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 
 def _account(policy: Policy) -> Iterator[CheckFinding]:
     if not policy.is_personal:
-        uid = host.uid_of_account(policy.site.service_account)
-        yield transfer_host.service_account_finding(uid, policy.site)
+        uid = local_host_facts.uid_of_account(policy.site.service_account)
+        yield transfer_host_requirements.service_account_finding(uid, policy.site)
 
 
 def collect_check_findings(
@@ -157,7 +158,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
-        home = threads.submit(read_home_setup, policy, host.this_host_name())
+        home = threads.submit(read_home_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
             name: threads.submit(inspect_cell_version_and_clock, name, policy, clock)
             for name in policy.clusters
@@ -173,10 +174,10 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         admitting = threads.submit(_admission_rules, policy.site.service_account)
         facts = inspect_local_host(policy)  # while the cells are asked
     cells = {name: cell.result() for name, cell in cell_futures.items()}
-    yield from transfer_host.program_file_findings(facts)
-    yield from transfer_host.transfer_host_findings(facts, policy.site)
-    yield transfer_host.state_file_privacy_finding(facts, policy.site)
-    yield from disk_space.disk_space_findings(facts.room)
+    yield from transfer_host_requirements.program_file_findings(facts)
+    yield from transfer_host_requirements.transfer_host_findings(facts, policy.site)
+    yield transfer_host_requirements.state_file_privacy_finding(facts, policy.site)
+    yield from service_folder_space.disk_space_findings(facts.room)
     facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
@@ -185,20 +186,20 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield from _dropped(policy)
     yield from decisions.running_site_findings(facts, policy)
     queues = _queues(home)
-    yield from home_queue_findings.unconfigured_queue_findings(queues, policy)
+    yield from unconfigured_queues.unconfigured_queue_findings(queues, policy)
     yield from queue_order_setup.check_queue_order(policy, queues)
     answering = (name for name, cell in cells.items() if not cell.trouble)
     yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
     yield from capability_checks.check_runner_activity(clock)
-    yield from rebalance_round_state.rebalance_round_findings(clock.now())
+    yield from rebalance_round_alerts.rebalance_round_findings(clock.now())
     yield from names
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
-        yield queue_section.user_spool_limit_finding(
-            policy, queue_section.total_transfer_slots(policy)
+        yield transfer_queue_section.user_spool_limit_finding(
+            policy, transfer_queue_section.total_transfer_slots(policy)
         )
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
@@ -257,13 +258,13 @@ def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[Ch
     """Check the folders in which execd makes TMPDIR, as they are on this host."""
     written = frozenset(
         folder
-        for folder in home_queue_findings.queues_by_tmpdir(queues)
+        for folder in unconfigured_queues.queues_by_tmpdir(queues)
         if is_writable_by_others(folder)
     )
-    yield from home_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
+    yield from unconfigured_queues.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
-    yield from disk_space.disk_space_findings(
-        free_space_of_tmpdirs(home_queue_findings.queues_by_tmpdir(ours))
+    yield from service_folder_space.disk_space_findings(
+        free_space_of_tmpdirs(unconfigured_queues.queues_by_tmpdir(ours))
     )
 
 
@@ -274,13 +275,13 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     home = policy.site.cluster
     slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
     yield from decisions.no_transfer_queue_findings(policy)
-    yield from disk_space.disk_space_findings(free_space_of_state_folders())
+    yield from service_folder_space.disk_space_findings(free_space_of_state_folders())
     yield from embedded_site_findings.embedded_site_findings(
         inspect_poller(sha256, clock.now_s()), cells, slots, policy
     )
     yield from admission_rule_check.check_admission_rules_load("")
     yield from capability_checks.check_runner_activity(clock)
-    yield from rebalance_round_state.rebalance_round_findings(clock.now())
+    yield from rebalance_round_alerts.rebalance_round_findings(clock.now())
     yield capability_checks.check_running_versions()
 
 
@@ -297,7 +298,7 @@ def _queue(
     """Check a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
         situation = future.result()
-        yield from transfer_setup.transfer_setup_findings(situation)
+        yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
         yield from sensor_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
         if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
@@ -328,7 +329,7 @@ def _situation(
 
 def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
     if isinstance(error, FileWritableByOthers):
-        yield transfer_host.untrusted_file_finding(error.path, error.wrong, error.mend)
+        yield transfer_host_requirements.untrusted_file_finding(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")

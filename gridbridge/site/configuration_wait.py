@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site import outdated_services
+from gridbridge.decisions.site import stale_service_configuration
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import CONFIG
-from gridbridge.model.site.host_facts import PollerFacts
+from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.site.transfer_host_facts import PollerFacts
 from gridbridge.program.configuration import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
@@ -30,7 +30,11 @@ def main() -> None:
 def configuration_lag_reason() -> str:
     """Say why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
-    return outdated_services.stale_configuration_reason(facts) if facts.configuration else NOBODY
+    return (
+        stale_service_configuration.stale_configuration_reason(facts)
+        if facts.configuration
+        else NOBODY
+    )
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
@@ -42,11 +46,11 @@ def wait_for_configuration_reload(look: Callable[[], PollerFacts], clock: Clock)
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while (
-        outdated_services.is_config_reload_awaited(facts := look())
+        stale_service_configuration.is_config_reload_awaited(facts := look())
         and clock.steady_s() - began_s < LIMIT_S
     ):
         clock.sleep(LOOK_S)
-    return outdated_services.stale_configuration_reason(facts)
+    return stale_service_configuration.stale_configuration_reason(facts)
 
 
 if __name__ == "__main__":

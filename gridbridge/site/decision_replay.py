@@ -11,13 +11,13 @@ from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.program.journal import InputsNotJournalled, ProgramDecisionReplay
+from gridbridge.program.decision_journal import InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.shell.account import become_account
+from gridbridge.shell.process_account import become_account
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import transfer_journal
 
 # A program with journalled decisions has a line here.

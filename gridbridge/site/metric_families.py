@@ -4,14 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.site.round_and_cycle_findings import is_rebalance_round_late
-from gridbridge.decisions.transfer import queue_health
+from gridbridge.decisions.site.hanging_round_findings import is_rebalance_round_late
+from gridbridge.decisions.transfer import service_and_queue_health
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
 from gridbridge.model.elastic.published_balance import PublishedBalance
-from gridbridge.model.message import StarterPhase
 from gridbridge.model.published import PublishedFilesSnapshot, PublishedTransfer
-from gridbridge.model.rebalance.published_rounds import PublishedRebalanceRound, RebalanceRoundKind
+from gridbridge.model.rebalance.published_rebalance_rounds import (
+    PublishedRebalanceRound,
+    RebalanceRoundKind,
+)
+from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.program.metric_family import (
     MetricFamily,
     metric_with_labels,
@@ -71,7 +74,7 @@ def _remote_cluster_families(
     shown: PublishedFilesSnapshot, now: datetime
 ) -> Iterator[MetricFamily]:
     judged = [
-        queue_health.report_cluster_reachability(cluster, now)
+        service_and_queue_health.report_cluster_reachability(cluster, now)
         for cluster in shown.clusters.values()
     ]
     yield metric_with_labels(
@@ -121,7 +124,9 @@ def _transfer_queue_families(
     shown: PublishedFilesSnapshot, now: datetime
 ) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes]
+    judged = [
+        service_and_queue_health.report_transfer_queue_status(queue, shown, now) for queue in routes
+    ]
     labels = "queue cluster"
     yield metric_with_labels(
         "queue_open",

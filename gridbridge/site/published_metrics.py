@@ -18,8 +18,11 @@ from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters, ShownCampaigns
-from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.rebalance.published_rounds import PublishedRebalanceRound, RebalanceRoundKind
+from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
+from gridbridge.model.rebalance.published_rebalance_rounds import (
+    PublishedRebalanceRound,
+    RebalanceRoundKind,
+)
 from gridbridge.program.metric_family import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import PublishedCampaignFiles

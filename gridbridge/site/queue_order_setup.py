@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.decisions.site import queue_order_rules
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.errors import StateError
-from gridbridge.model.places import ORDERED, PUBLISHED
+from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.model.qconf_attributes import QconfSettings
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
     SetupEdit,
@@ -26,8 +26,8 @@ from gridbridge.model.site.site_section import (
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_request import home_queue_setup_adapter
 from gridbridge.site.queue_setup import SetupStep
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.state import published_json
 
 ATTRIBUTE = "seq_no"
@@ -40,9 +40,9 @@ def plan_queue_sequence_numbers(
     order = policy.site.queue_order
     queue_offers = transfer_queue_offers(policy, folder)
     if order is TransferQueueOrder.SEQ_NO:
-        changed = queue_order_rules.restore_former_queue_numbers(queue_offers, _former(former))
+        changed = transfer_queue_order.restore_former_queue_numbers(queue_offers, _former(former))
     else:
-        changed = queue_order_rules.renumber_transfer_queues(queue_offers, order)
+        changed = transfer_queue_order.renumber_transfer_queues(queue_offers, order)
     return queue_setup.setup_steps_of_findings(
         policy, (_finding(policy, change) for change in changed)
     )
@@ -61,7 +61,7 @@ def check_queue_order(
     queue_offers = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
-            yield queue_order_rules.queue_order_finding(
+            yield transfer_queue_order.queue_order_finding(
                 queue_offers, policy.site.queue_order, _former(former)
             )
 

@@ -3,17 +3,24 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import configured_cluster_address, keep_ssh_connections_open
-from gridbridge.decisions.site import outdated_services, queue_section, transfer_host
-from gridbridge.decisions.site import transfer_setup as decisions
-from gridbridge.decisions.site.check_findings import stage_dir_finding
-from gridbridge.decisions.site.file_findings import UNSEEN
+from gridbridge.batch.configured_cluster_routes import (
+    configured_cluster_address,
+    keep_ssh_connections_open,
+)
+from gridbridge.decisions.site import (
+    stale_service_configuration,
+    transfer_host_requirements,
+    transfer_queue_section,
+)
+from gridbridge.decisions.site import transfer_queue_setup_findings as decisions
+from gridbridge.decisions.site.account_and_file_findings import UNSEEN
+from gridbridge.decisions.site.running_site_checks import stage_dir_finding
 from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_transfer_queue
-from gridbridge.decisions.site.transfer_setup import transfer_queue_removal_edits
+from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import is_transfer_queue
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     CheckFinding,
     FindingSeverity,
@@ -23,18 +30,18 @@ from gridbridge.model.site.setup_findings import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.shell import host
+from gridbridge.shell import local_host_facts
 from gridbridge.site import configuration_wait
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_request import (
+from gridbridge.site.site_inspection import inspect_local_host
+from gridbridge.site.ssh_login_inspection import inspect_ssh_stage_dirs
+from gridbridge.site.transfer_queue_request import (
     TransferQueueRequest,
     complete_queue_request,
     home_queue_setup_adapter,
     refuse_setup_of_embedded_site,
     remote_setup_adapter,
 )
-from gridbridge.site.site_inspection import inspect_local_host
-from gridbridge.site.ssh_login_inspection import inspect_ssh_stage_dirs
 
 AWAITED = "the service takes gridbridge.toml, if one runs"
 
@@ -56,7 +63,7 @@ def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[
     request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
     findings = (
-        *queue_section.queue_section_findings(policy, request),
+        *transfer_queue_section.queue_section_findings(policy, request),
         *decisions.transfer_setup_findings(situation),
     )
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
@@ -67,8 +74,8 @@ def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tu
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
-        queue_section.user_spool_limit_finding(
-            policy, queue_section.total_transfer_slots(policy, request)
+        transfer_queue_section.user_spool_limit_finding(
+            policy, transfer_queue_section.total_transfer_slots(policy, request)
         ),
         *(stage_dir_finding(name, stage) for name, stage in stages),
     )
@@ -87,7 +94,7 @@ def new_queue_closed_reason(options: TransferQueueRequest) -> str:
     """Say why a new queue on this host stays closed until its service reads the new file."""
     return (
         configuration_wait.configuration_lag_reason()
-        if options.host in (None, host.this_host_name())
+        if options.host in (None, local_host_facts.this_host_name())
         else ""
     )
 
@@ -130,7 +137,7 @@ def plan_queue_leftover_removal(
 def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
         *transfer_queue_removal_edits(situation, changes.read_former_settings()),
-        *queue_section.queue_section_removal_edits(policy, situation.wanted),
+        *transfer_queue_section.queue_section_removal_edits(policy, situation.wanted),
     ]
     return setup_steps_of_edits(policy, edits)
 
@@ -143,7 +150,9 @@ def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[Se
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if not all files are visible."""
     refuse_setup_of_embedded_site(policy)
-    findings = transfer_host.transfer_host_findings(inspect_local_host(policy), policy.site)
+    findings = transfer_host_requirements.transfer_host_findings(
+        inspect_local_host(policy), policy.site
+    )
     for finding in findings:
         if finding.found == UNSEEN:
             raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
@@ -194,7 +203,7 @@ def setup_steps_of_findings(
         for edit in finding.mend:
             steps_by_edit.pop(edit, None)
             text = f"{finding.item}: {finding.found} -> {finding.right}"
-            text = AWAITED if edit == outdated_services.AWAIT_RELOAD_EDIT else text
+            text = AWAITED if edit == stale_service_configuration.AWAIT_RELOAD_EDIT else text
             steps_by_edit[edit] = replace(
                 _step(policy, edit, text),
                 where=finding.where,
@@ -247,8 +256,10 @@ def read_transfer_queue_setup(
         wanted=request,
         home=home.setup,
         away=remote,
-        gids=host.all_group_ids(),
-        execd=host.find_root_daemon("sge_execd") if request.host == host.this_host_name() else None,
+        gids=local_host_facts.all_group_ids(),
+        execd=local_host_facts.find_root_daemon("sge_execd")
+        if request.host == local_host_facts.this_host_name()
+        else None,
         other_slots=sum(count for queue, count in slots.items() if queue != request.queue),
     )
 

@@ -4,14 +4,18 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
-from gridbridge.model.places import FORMER
+from gridbridge.model.fixed_paths import FORMER
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb, SharedSettingUndo
-from gridbridge.shell import files
+from gridbridge.model.site.setup_findings_and_edits import (
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+)
+from gridbridge.shell import safe_files
 from gridbridge.shell.runner import run_program
 
 MAX_BYTES = 1 << 20
@@ -57,7 +61,7 @@ def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORM
 def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     """Return the recorded former settings, oldest first."""
     try:
-        data, _ = files.read_file_only_owner_writes(path, MAX_BYTES, owner=0)
+        data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner=0)
         return [
             SharedSettingUndo(done=_decode_edit(row["done"]), undo=_decode_edit(row["undo"]))
             for row in json.loads(data)
@@ -70,7 +74,7 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
 
 def delete_former_settings(path: str = FORMER) -> None:
     """Delete the record of former settings, after all settings were restored."""
-    files.remove_file(path)
+    safe_files.remove_file(path)
 
 
 def _key(edit: SetupEdit) -> tuple[str, ...]:
@@ -78,7 +82,7 @@ def _key(edit: SetupEdit) -> tuple[str, ...]:
 
 
 def _write(undo: list[SharedSettingUndo], path: str) -> None:
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         path, json.dumps([asdict(setting) for setting in undo], indent=1).encode() + b"\n"
     )
 

@@ -11,15 +11,23 @@ from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.decisions.site import transfer_host
-from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.site import transfer_host_requirements
+from gridbridge.decisions.site.transfer_host_requirements import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
+from gridbridge.model.fixed_paths import (
+    CONFIG,
+    HOME,
+    LOCK,
+    PUBLISHED,
+    PYTHON,
+    ROOTS,
+    SPOOL,
+    SUDOERS,
+)
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE
-from gridbridge.model.site.host_facts import (
+from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
     FolderFreeSpace,
     NonRootWritablePaths,
@@ -29,13 +37,14 @@ from gridbridge.model.site.host_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.states import QueueInstanceState
-from gridbridge.program.watch.service_folders import free_space_of_campaign_filesystem
-from gridbridge.shell import host, poller_lock, trust
-from gridbridge.shell.account import setpriv_command_prefix
+from gridbridge.model.transfer_route import BARE
+from gridbridge.program.watch.service_disk_space import free_space_of_campaign_filesystem
+from gridbridge.shell import file_trust, local_host_facts, poller_lock
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.process_account import setpriv_command_prefix
 from gridbridge.shell.runner import CompletedProgram, answer_program_runs_by, run_program
-from gridbridge.site.queue_request import home_queue_setup_adapter
-from gridbridge.state import published_json, published_values
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
+from gridbridge.state import published_file_formats, published_json
 
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
 IMPORT_S = 20.0
@@ -55,19 +64,21 @@ def inspect_local_host(policy: Policy) -> TransferHostFacts:
 def _host_facts(policy: Policy) -> TransferHostFacts:
     account = policy.site.service_account
     return TransferHostFacts(
-        name=host.this_host_name(),
-        service_uid=host.uid_of_account(account),
+        name=local_host_facts.this_host_name(),
+        service_uid=local_host_facts.uid_of_account(account),
         is_root=os.geteuid() == 0,
         paths=_paths(policy),
         trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
-        hidden=frozenset(path for path in _strict(policy) if host.is_path_access_denied(path))
-        | frozenset(path for path in (SUDOERS,) if host.is_file_unreadable(path)),
+        hidden=frozenset(
+            path for path in _strict(policy) if local_host_facts.is_path_access_denied(path)
+        )
+        | frozenset(path for path in (SUDOERS,) if local_host_facts.is_file_unreadable(path)),
         closed_to_others={
             path: folder
-            for path in transfer_host.PROGRAMS
-            if (folder := host.first_parent_closed_to_others(path))
+            for path in transfer_host_requirements.PROGRAMS
+            if (folder := local_host_facts.first_parent_closed_to_others(path))
         },
-        sudoers=host.read_text_or_empty(SUDOERS),
+        sudoers=local_host_facts.read_text_or_empty(SUDOERS),
         room=free_space_of_state_folders(),
     )
 
@@ -75,16 +86,17 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
     """Return the free space of the spool and of the published folder."""
     by_folder = {
-        folder: host.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
+        folder: local_host_facts.free_bytes_and_files_of_folder(folder)
+        for folder in (SPOOL, PUBLISHED)
     } | free_space_of_campaign_filesystem()
     return by_folder | {
-        SPOOL: replace(by_folder[SPOOL], folders=host.count_subfolders_by_owner(SPOOL))
+        SPOOL: replace(by_folder[SPOOL], folders=local_host_facts.count_subfolders_by_owner(SPOOL))
     }
 
 
 def is_writable_by_others(folder: str) -> bool:
     """Say whether a folder exists and accounts other than root can write to it."""
-    facts = host.read_owner_mode_and_kind(folder, follow=True)
+    facts = local_host_facts.read_owner_mode_and_kind(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
@@ -93,9 +105,13 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
 
     Without a digest (None) the poller's configuration is not compared, as it reads another file.
     """
-    home_facts = host.read_owner_mode_and_kind(HOME)
+    home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
-    pids = (host.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
+    pids = (
+        (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS)
+        if uid
+        else ()
+    )
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s
@@ -103,7 +119,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
         is_running=poller_lock.is_poller_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
-        last_words=host.last_log_line(f"{HOME}/poller.log"),
+        last_words=local_host_facts.last_log_line(f"{HOME}/poller.log"),
         values=values,
         configuration=None if sha256 is None or not is_fresh else _configuration(sha256, now_s),
     )
@@ -132,10 +148,10 @@ def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
     """Return facts of existing paths; symlinks are followed only to programs."""
-    by_path = {path: host.read_owner_mode_and_kind(path) for path in _strict(policy)}
+    by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in _strict(policy)}
     by_path |= {
-        path: host.read_owner_mode_and_kind(path, follow=True)
-        for path in (*transfer_host.PROGRAMS, CONFIG)
+        path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
+        for path in (*transfer_host_requirements.PROGRAMS, CONFIG)
     }
     return {path: facts for path, facts in by_path.items() if facts}
 
@@ -143,8 +159,8 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 def _tree(folder: str) -> NonRootWritablePaths | None:
     """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
-        above = dict(trust.write_risks_along_path(folder))
-        within = [doubts for _, doubts in trust.write_risks_below_folder(folder)]
+        above = dict(file_trust.write_risks_along_path(folder))
+        within = [doubts for _, doubts in file_trust.write_risks_below_folder(folder)]
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
@@ -154,15 +170,15 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
 def _strict(policy: Policy) -> tuple[str, ...]:
     """Return the paths that may not be symlinks."""
     return (
-        *transfer_host.FOLDERS,
+        *transfer_host_requirements.FOLDERS,
         SUDOERS,
-        *filter(None, (transfer_host.state_file_path(policy.site),)),
+        *filter(None, (transfer_host_requirements.state_file_path(policy.site),)),
     )
 
 
 def _import_trouble(account: str) -> str:
     """Run our interpreter as an ordinary user, if one exists; return its error message."""
-    if not host.uid_of_account(account):
+    if not local_host_facts.uid_of_account(account):
         return ""
     argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
     try:
@@ -175,8 +191,8 @@ def _import_trouble(account: str) -> str:
 def _load() -> tuple[float, float, frozenset[str]]:
     """Return when load values were published, their maximum age, and their names; 0 for none."""
     try:
-        taken_at_s, stale_s, values = published_values.parse_load_values_file(
-            published_values.load_values_path()
+        taken_at_s, stale_s, values = published_file_formats.parse_load_values_file(
+            published_file_formats.load_values_path()
         )
     except (OSError, GridbridgeError):
         return 0.0, 0.0, frozenset()

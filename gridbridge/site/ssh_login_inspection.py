@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE, parse_ssh_login_address
 from gridbridge.model.settings import RemoteAccountNames
-from gridbridge.model.site.host_facts import SshKeyLoginFacts, StageDirFacts
-from gridbridge.shell import host, remote_stage_folder, ssh
+from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDirFacts
+from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
+from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
 
 AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
 LIMIT_S = 20.0
@@ -34,7 +34,9 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
-    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.this_host_name()
+    missing_here = (
+        "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
+    )
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
@@ -89,7 +91,11 @@ def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
 
 
 def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLoginFacts:
-    trouble = NO_ACCOUNT if not host.uid_of_account(person) else _trouble(address, account, person)
+    trouble = (
+        NO_ACCOUNT
+        if not local_host_facts.uid_of_account(person)
+        else _trouble(address, account, person)
+    )
     return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 

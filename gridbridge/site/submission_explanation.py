@@ -6,15 +6,15 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import (
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.batch.configured_cluster_routes import (
     build_request_mapping,
     build_transfer_queue_route,
     configured_cluster_address,
 )
-from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
-from gridbridge.decisions.site.queue_order_rules import describe_queue_order
-from gridbridge.decisions.transfer import home_queue_admission
+from gridbridge.decisions.site.transfer_queue_order import describe_queue_order
+from gridbridge.decisions.transfer import transfer_queue_admission
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -23,26 +23,26 @@ from gridbridge.errors import (
     UnstageablePaths,
 )
 from gridbridge.model.campaigns.campaign_names import is_array_name
-from gridbridge.model.ids import TransferId, is_transfer_name, parse_local_job_and_task
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job import SubmittedJob
-from gridbridge.model.places import CONFIG
+from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import Away, TransferRoute
 from gridbridge.model.site.site_section import TransferQueueOrder
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import staged_paths
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer_name import TransferId, is_transfer_name, parse_local_job_and_task
+from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.program import users_configuration
-from gridbridge.shell import host, remote_stage_folder
+from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import queue_order_setup
-from gridbridge.site.draining import require_queue_to_cluster
+from gridbridge.site.cluster_draining import require_queue_to_cluster
 from gridbridge.transfer.acts.request_translation import (
     exclude_forwarding_queues,
     read_offered_resources,
     translate_job_request,
 )
-from gridbridge.transfer.remote_tools.remote_job import require_request_listing
+from gridbridge.transfer.remote_tools.owner_remote_job_access import require_request_listing
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
@@ -142,7 +142,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     if refused := explains.explain_request_refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(refused))
     argv = explains.build_submission_command(far, spec)
-    reason = home_queue_admission.why_request_excludes_queue(queue, request)
+    reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
@@ -179,7 +179,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     """Return why the queue takes no such job at home, as far as home tells; else nothing."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
-    if why := home_queue_admission.why_cluster_refuses_owner(
+    if why := transfer_queue_admission.why_cluster_refuses_owner(
         owner, users, account, f"cluster.{remote}.users"
     ):
         return why
@@ -188,8 +188,8 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
         limits = require_request_listing(home).query_queue_admission(home, queue)
     except CommandFailed:
         return ""
-    return home_queue_admission.why_queue_refuses_job(
-        queue, limits, job, frozenset(host.groups_of_account(owner))
+    return transfer_queue_admission.why_queue_refuses_job(
+        queue, limits, job, frozenset(local_host_facts.groups_of_account(owner))
     )
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model import key_value_lines
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.published import PublishedClusterDrain
-from gridbridge.shell import files, trust
+from gridbridge.shell import file_trust, safe_files
 from gridbridge.state import published_files
 
 DRAINED = "drained"
@@ -31,7 +31,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_key_value_lines(values)
     )
 
@@ -54,7 +54,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
 def _require_right(folder: str) -> None:
     path = f"{folder}/{DRAINED}"
     if os.path.isdir(path) and not os.access(path, os.W_OK, effective_ids=True):
-        owner = trust.account_name_or_uid(os.stat(path).st_uid)
+        owner = file_trust.account_name_or_uid(os.stat(path).st_uid)
         raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 
@@ -64,7 +64,7 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
         entries = os.listdir(f"{folder}/{DRAINED}")
     except FileNotFoundError:
         return frozenset()
-    return frozenset(name for name in entries if not name.startswith(files.TEMPORARY))
+    return frozenset(name for name in entries if not name.startswith(safe_files.TEMPORARY))
 
 
 def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
@@ -80,7 +80,7 @@ def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
         values = key_value_lines.decode_key_value_lines(
-            files.read_file_only_owner_writes(path, MAX_BYTES)[0], KEYS
+            safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], KEYS
         )
         at = datetime.fromisoformat(values["at"])
     except FileNotFoundError:  # the drain has just ended

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from gridbridge.errors import StateError
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 UNLISTED = 0o711  # folder mode: people can open files by name, but not list them
 
@@ -13,16 +13,16 @@ UNLISTED = 0o711  # folder mode: people can open files by name, but not list the
 def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
     """Publish a file; create its folder with this mode if missing."""
     try:
-        files.replace_file_atomically(path, data, durable=False)
+        safe_files.replace_file_atomically(path, data, durable=False)
     except StateError:
         make_published_folder(os.path.dirname(path), mode)
-        files.replace_file_atomically(path, data, durable=False)
+        safe_files.replace_file_atomically(path, data, durable=False)
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
     """Remove a folder's files older than a time, and all but the `most` newest."""
     dated = list[tuple[float, str]]()
-    for name in files.list_folder(folder):
+    for name in safe_files.list_folder(folder):
         with suppress(OSError):
             dated.append((os.lstat(f"{folder}/{name}").st_mtime, name))
     for rank, (at, name) in enumerate(sorted(dated, reverse=True)):

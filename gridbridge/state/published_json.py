@@ -15,7 +15,7 @@ from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from gridbridge.errors import StateError
-from gridbridge.model.places import ELSEWHERE, PUBLISHED, SET_UP
+from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.published import (
     PublishedBreakersOfClusters,
     PublishedClusterStatus,
@@ -26,15 +26,15 @@ from gridbridge.model.published import (
     PublishedTransfer,
     PublishedTransferTask,
 )
-from gridbridge.model.rebalance.published_rounds import (
+from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalancePause,
     PublishedRebalanceRound,
     RebalanceRoundKind,
 )
-from gridbridge.shell import files
-from gridbridge.state import drains, published_files, published_values, unverified_histories
+from gridbridge.shell import safe_files
+from gridbridge.state import drains, published_file_formats, published_files, unverified_histories
 
-SERVICE = published_values.SERVICE
+SERVICE = published_file_formats.SERVICE
 TRANSFERS = "transfers.json"
 BREAKERS = "breakers.json"
 CLUSTERS = "clusters"
@@ -64,7 +64,7 @@ def read_published_value(path: str, kind: type[T]) -> T | None:
     None if missing, StateError if the service did not write it.
     """
     try:
-        return _CONVERTER.loads(files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
+        return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
         return None
     except (BaseValidationError, ValueError, TypeError, RecursionError) as error:
@@ -124,7 +124,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTr
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
     if history := read_published_value(
-        published_values.local_job_history_path(local, folder), PublishedTransferTask
+        published_file_formats.local_job_history_path(local, folder), PublishedTransferTask
     ):
         return (history,)
     histories = (
@@ -138,16 +138,16 @@ def remove_old_transfer_histories(folder: str, before: datetime, living: frozens
     """Remove histories that have not changed since a time, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
-        path = published_values.local_job_history_path(local, folder)
+        path = published_file_formats.local_job_history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
-            files.remove_file(path)
+            safe_files.remove_file(path)
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
     """Remove the published status of all clusters but these."""
-    for name in files.list_folder(f"{folder}/{CLUSTERS}"):
+    for name in safe_files.list_folder(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
-            files.remove_file(f"{folder}/{CLUSTERS}/{name}")
+            safe_files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
 
 def transfers_published_at(folder: str) -> datetime | None:
@@ -160,8 +160,8 @@ def transfers_published_at(folder: str) -> datetime | None:
 
 def _load(folder: str) -> PublishedLoadValues | None:
     try:
-        taken_at, stale_s, values = published_values.parse_load_values_file(
-            published_values.load_values_path(folder)
+        taken_at, stale_s, values = published_file_formats.parse_load_values_file(
+            published_file_formats.load_values_path(folder)
         )
     except FileNotFoundError:
         return None
@@ -174,15 +174,15 @@ def _load(folder: str) -> PublishedLoadValues | None:
 
 def read_published_clusters(folder: str) -> Iterator[PublishedClusterStatus]:
     """Read the published status of each cluster."""
-    for name in sorted(files.list_folder(f"{folder}/{CLUSTERS}")):
-        if name.endswith(".json") and not name.startswith(files.TEMPORARY):
+    for name in sorted(safe_files.list_folder(f"{folder}/{CLUSTERS}")):
+        if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
             shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterStatus)
             if shown:
                 yield shown
 
 
 def _jobs(folder: str) -> Iterator[tuple[int, int]]:
-    for name in files.list_folder(f"{folder}/{published_values.JOBS}"):
+    for name in safe_files.list_folder(f"{folder}/{published_file_formats.JOBS}"):
         if match := _JOB.fullmatch(name):
             yield int(match[1]), int(match[2] or 0)
 

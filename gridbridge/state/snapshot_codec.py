@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
 
 _QUICK = 1  # zlib level: similar rows compress well even at the fastest

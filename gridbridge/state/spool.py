@@ -9,9 +9,9 @@ import os
 import stat
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import TransferMessage, encode_message_cutting_reason
-from gridbridge.model.places import SPOOL
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import SPOOL
+from gridbridge.model.transfer_message import TransferMessage, encode_message_cutting_reason
+from gridbridge.shell import safe_files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # name prefix of a finished message
@@ -21,14 +21,14 @@ IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended 
 
 def send_spool_message(message: TransferMessage, spool: str = SPOOL) -> str:
     """Write a message into the spool and return its path; StateError on failure."""
-    path = f"{spool}/{files.random_file_name(MESSAGE)}"
-    files.replace_file_atomically(path, encode_message_cutting_reason(message))
+    path = f"{spool}/{safe_files.random_file_name(MESSAGE)}"
+    safe_files.replace_file_atomically(path, encode_message_cutting_reason(message))
     return path
 
 
 def create_wake_fifo(spool: str = SPOOL) -> str:
     """Create the FIFO that a starter sleeps on, and return its name."""
-    name = files.random_file_name()
+    name = safe_files.random_file_name()
     ensure_wake_fifo(name, spool)
     return name
 
@@ -56,7 +56,7 @@ def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """
     try:
         if name.isalnum():
-            files.remove_file(f"{spool}/{WAKE}/{name}")
+            safe_files.remove_file(f"{spool}/{WAKE}/{name}")
     except OSError:
         return
 

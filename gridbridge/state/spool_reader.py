@@ -12,14 +12,14 @@ from itertools import islice
 from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     MAX_BYTES,
     TransferMessage,
     TransferMessageKind,
     decode_transfer_message,
 )
-from gridbridge.shell import files
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # after this time the writer of an unfinished file has died
@@ -63,7 +63,7 @@ class SpoolFile(NamedTuple):
     @property
     def is_unfinished(self) -> bool:
         """Whether the writer has not renamed the file yet."""
-        return self.name.startswith(files.TEMPORARY)
+        return self.name.startswith(safe_files.TEMPORARY)
 
 
 class SpoolReader:
@@ -144,7 +144,7 @@ class SpoolReader:
         path = f"{self._folder}/{spool_file.name}"
         self._refuse_linked(spool_file)
         try:
-            data, facts = files.read_file_only_owner_writes(path, MAX_BYTES)
+            data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         except FileNotFoundError:
             return None
         if spool_file.name.startswith(IN_PLACE) and self._may_grow(spool_file, data):
@@ -190,7 +190,7 @@ def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
 def read_transfer_record(path: str) -> TransferMessage:
     """Return a transfer's record; an empty message if it cannot be read."""
     try:
-        data, _ = files.read_file_only_owner_writes(path, MAX_BYTES)
+        data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         return decode_transfer_message(data)
     except (OSError, ParseError, StateError):
         return TransferMessage()

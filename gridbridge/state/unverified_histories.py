@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import parse_local_job_and_task
-from gridbridge.shell import files
-from gridbridge.state import published_values
+from gridbridge.model.transfer_name import parse_local_job_and_task
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats
 
 MOST = 1000  # histories of one person
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
     """Yield the paths of all people's unverified histories of a task."""
-    for uid in files.list_folder(f"{folder}/{published_values.TOLD}"):
-        yield published_values.unverified_history_path(local, uid, folder)
+    for uid in safe_files.list_folder(f"{folder}/{published_file_formats.TOLD}"):
+        yield published_file_formats.unverified_history_path(local, uid, folder)
 
 
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
@@ -31,12 +31,14 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
 
 def limit_unverified_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
-    around = f"{folder}/{published_values.TOLD}/{uid}"
-    names = [name for name in files.list_folder(around) if not name.startswith(files.TEMPORARY)]
+    around = f"{folder}/{published_file_formats.TOLD}/{uid}"
+    names = [
+        name for name in safe_files.list_folder(around) if not name.startswith(safe_files.TEMPORARY)
+    ]
     if len(names) > MOST:
         oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
         for path in oldest_first[: len(names) - MOST]:
-            files.remove_file(path)
+            safe_files.remove_file(path)
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
@@ -44,7 +46,7 @@ def remove_old_unverified_histories(folder: str, before: datetime) -> None:
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():
-            files.remove_file(path)
+            safe_files.remove_file(path)
 
 
 def _local(name: str) -> tuple[int, int]:
@@ -55,7 +57,7 @@ def _local(name: str) -> tuple[int, int]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for uid in files.list_folder(f"{folder}/{published_values.TOLD}"):
-        around = f"{folder}/{published_values.TOLD}/{uid}"
-        for name in files.list_folder(around):
+    for uid in safe_files.list_folder(f"{folder}/{published_file_formats.TOLD}"):
+        around = f"{folder}/{published_file_formats.TOLD}/{uid}"
+        for name in safe_files.list_folder(around):
             yield around, name

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.accounting_file import NO_LINE, NOT_READ
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 DAY_S = 86400.0
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
-from gridbridge.batch.adapters import ADAPTERS, BatchSystemAdapter, adapter_of_cluster
-from gridbridge.batch.clusters import REACHED
+from gridbridge.batch.batch_adapter_table import ADAPTERS, BatchSystemAdapter, adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import REACHED
 from gridbridge.config.site import OF_KIND
-from gridbridge.decisions.site.check_findings import JUDGES
+from gridbridge.decisions.site.running_site_checks import JUDGES
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, OarServer
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import Away, EmbeddedFolder, GridEngineCell, OarServer
 
 CELL = GridEngineCell(
     root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1

@@ -5,7 +5,7 @@ import pytest
 from bench.questions import QUESTIONS
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.model.route import GridEngineCell, OarServer
+from gridbridge.model.transfer_route import GridEngineCell, OarServer
 
 CELL = GridEngineCell(
     root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/usr/bin", timeout_s=9

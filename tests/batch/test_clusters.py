@@ -8,19 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import clusters, load_submit_adapter
+from gridbridge.batch import configured_cluster_routes, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.errors import ConfigError, UnmappableRequest
-from gridbridge.model import route
+from gridbridge.model import transfer_route
 from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import OarServer
 from gridbridge.model.settings import DefaultRequestsOfQueue, RemoteAccountNames
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer import request_rules
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer import request_mapping_rules
+from gridbridge.model.transfer.transfer_config_sections import (
     AmountUnit,
     AnyRule,
     OarPropertyRelation,
@@ -30,6 +29,7 @@ from gridbridge.model.transfer.transfer_sections import (
     ResourceMappingRule,
     TransferQueue,
 )
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import IdleSshSessions
 
@@ -58,9 +58,9 @@ def a_policy(**more: object) -> Policy:
 
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRemoteRequest:
     """Translate a request with the rules as starters read them."""
-    rules = request_rules.decode_request_mapping(
-        request_rules.encode_request_mapping(
-            clusters.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
+    rules = request_mapping_rules.decode_request_mapping(
+        request_mapping_rules.encode_request_mapping(
+            configured_cluster_routes.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
         )
     )
     request = HomeOrRemoteRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
@@ -75,9 +75,9 @@ def asked_of_queue(queue: TransferQueue, *queues: str) -> HomeOrRemoteRequest:
         PeMappingRule(spread="4"),
     )
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    found = request_rules.decode_request_mapping(
-        request_rules.encode_request_mapping(
-            clusters.build_request_mapping(policy, "gamma", "transfer-gamma")
+    found = request_mapping_rules.decode_request_mapping(
+        request_mapping_rules.encode_request_mapping(
+            configured_cluster_routes.build_request_mapping(policy, "gamma", "transfer-gamma")
         )
     )
     return translate_request(HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
@@ -98,8 +98,10 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    told = route.decode_route(
-        route.encode_route(clusters.build_transfer_queue_route(a_policy(), "transfer-gamma"))
+    told = transfer_route.decode_route(
+        transfer_route.encode_route(
+            configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
+        )
     )
     there = told.away_as("alice")
 
@@ -112,7 +114,7 @@ def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
 def test_root_asks_as_the_service_does() -> None:
-    there = clusters.configured_cluster_address(a_policy(), "gamma")
+    there = configured_cluster_routes.configured_cluster_address(a_policy(), "gamma")
 
     assert there.login
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
@@ -163,9 +165,9 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     policy, asks = a_policy(), DefaultRequestsOfQueue({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
-    rules = request_rules.decode_request_mapping(
-        request_rules.encode_request_mapping(
-            clusters.build_request_mapping(policy, "gamma", "transfer-big")
+    rules = request_mapping_rules.decode_request_mapping(
+        request_mapping_rules.encode_request_mapping(
+            configured_cluster_routes.build_request_mapping(policy, "gamma", "transfer-big")
         )
     )
 
@@ -179,23 +181,23 @@ def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 
-    assert clusters.build_request_mapping(
+    assert configured_cluster_routes.build_request_mapping(
         policy, "gamma", "transfer-gamma"
-    ) == clusters.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
+    ) == configured_cluster_routes.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
 
 
 def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
     with pytest.raises(ConfigError) as refused:
-        clusters.configured_cluster_address(a_policy(), "beta")
+        configured_cluster_routes.configured_cluster_address(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
 def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    clusters.keep_ssh_connections_open(a_policy())
+    configured_cluster_routes.keep_ssh_connections_open(a_policy())
     first = ssh._carrier
-    clusters.keep_ssh_connections_open(a_policy())
+    configured_cluster_routes.keep_ssh_connections_open(a_policy())
 
     assert ssh.uses_persistent_ssh()
     assert ssh._carrier is first
@@ -205,12 +207,12 @@ def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
     """Clusters of this host are asked meanwhile."""
     program = """
 import sys
-from gridbridge.batch import clusters
+from gridbridge.batch import configured_cluster_routes
 from gridbridge.errors import HostNotReached
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
-clusters.keep_ssh_connections_open(a_policy())
+configured_cluster_routes.keep_ssh_connections_open(a_policy())
 print("paramiko" in sys.modules)
 try:
     ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
@@ -231,7 +233,7 @@ def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
     monkeypatch.setattr(IdleSshSessions, "begin", lambda _, login: begun.append(login.host))
 
-    clusters.log_in_to_ssh_clusters(a_policy())
+    configured_cluster_routes.log_in_to_ssh_clusters(a_policy())
 
     assert begun == ["far"]
     assert isinstance(ssh._carrier, IdleSshSessions)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
 
 SETTINGS = {
     "campaign": "12",

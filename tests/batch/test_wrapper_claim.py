@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import wrapper_claim
+from gridbridge.batch import remote_job_claim_script
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.claim import (
     FOLDER,
@@ -34,12 +34,12 @@ def site(tmp_path: Path) -> Site:
 
 def run(site: Site, token: str = "t0") -> tuple[int, str]:
     """Run a job with a claim by file, whose key is there; return its exit status and its output."""
-    wrapper_claim.write_claim_key(f"file.{token}", str(site.spool), ME)
+    remote_job_claim_script.write_claim_key(f"file.{token}", str(site.spool), ME)
     return run_without_key(site, token)
 
 
 def run_without_key(site: Site, token: str = "t0") -> tuple[int, str]:
-    lines = wrapper_claim.remote_job_claim_lines(
+    lines = remote_job_claim_script.remote_job_claim_lines(
         f"file.{token}", "file", str(site.spool), ME
     ).replace(":-60", ":-0")
     status = site.run(script=RUNS, claim=lines)
@@ -81,9 +81,9 @@ def told(site: Site) -> set[str]:
 
 def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     """Everybody can read a job's script, and could make the claim first."""
-    of = wrapper_claim.new_remote_job_claim("file")
-    lines = wrapper_claim.remote_job_claim_lines(of, "file", str(site.spool), ME)
-    wrapper_claim.write_claim_key(of, str(site.spool), ME)
+    of = remote_job_claim_script.new_remote_job_claim("file")
+    lines = remote_job_claim_script.remote_job_claim_lines(of, "file", str(site.spool), ME)
+    remote_job_claim_script.write_claim_key(of, str(site.spool), ME)
     (key,) = (site.spool / FOLDER).iterdir()
 
     assert str(key) in lines
@@ -137,7 +137,7 @@ def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> Non
     os.chown(site.spool / FOLDER, BOB, BOB)
 
     with pytest.raises(StateError, match="not the service's own"):
-        wrapper_claim.write_claim_key("file.t0", str(site.spool), ME)
+        remote_job_claim_script.write_claim_key("file.t0", str(site.spool), ME)
     assert not [*(site.spool / FOLDER).iterdir()]
 
 
@@ -165,7 +165,7 @@ def test_what_another_made_decides_nothing(site: Site) -> None:
 
 def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     """Everybody may read the log."""
-    name = claim_file_name(of := wrapper_claim.new_remote_job_claim("file"), 1001)
+    name = claim_file_name(of := remote_job_claim_script.new_remote_job_claim("file"), 1001)
     (site.spool / FOLDER / name).touch()
     half, word = claim_key_file(of, 1001)
 
@@ -242,12 +242,14 @@ def take_late(spool: str, late_s: float) -> bool:
 @pytest.fixture
 def granted(site: Site, tmp_path: Path) -> Path:
     """Return where the grant of a job has to appear."""
-    return tmp_path / wrapper_claim.GRANTS / f"{ME}.t0"
+    return tmp_path / remote_job_claim_script.GRANTS / f"{ME}.t0"
 
 
 def wait(site: Site, granted: Path, patience_s: int, **values: object) -> int:
     """Run a job that waits for its grant; ~ is a folder of ours."""
-    lines = wrapper_claim.remote_job_claim_lines("grant.t0", f"grant {patience_s} gb_delta", "", ME)
+    lines = remote_job_claim_script.remote_job_claim_lines(
+        "grant.t0", f"grant {patience_s} gb_delta", "", ME
+    )
     path = str(granted.parents[2])
     return site.run(script=RUNS, claim=lines.replace("~gb_delta", path), spool="", **values)
 
@@ -272,7 +274,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
     granted.parent.mkdir(parents=True)
     granted.touch()
     (site.spool / FOLDER).rmdir()
-    lines = wrapper_claim.remote_job_claim_lines("grant.t0", "grant 5 x", "", ME).replace(
+    lines = remote_job_claim_script.remote_job_claim_lines("grant.t0", "grant 5 x", "", ME).replace(
         "~x", str(granted.parents[2])
     )
     ended = site.run(script=b"kill -15 $$\n", claim=lines)
@@ -282,7 +284,7 @@ def test_an_end_by_a_signal_is_told_of_a_granted_job(site: Site, granted: Path) 
 
 @pytest.mark.parametrize("kind", ["file", "grant 600 gb_delta"])
 def test_a_claim_that_is_made_is_one(kind: str) -> None:
-    assert is_valid_claim_name(wrapper_claim.new_remote_job_claim(kind))
+    assert is_valid_claim_name(remote_job_claim_script.new_remote_job_claim(kind))
 
 
 @pytest.mark.parametrize("text", ["file.", "file.../x", "none.a", "a", "grant.a b", "file.é"])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.batch import home_id
-from gridbridge.batch.wrapper_script import (
+from gridbridge.batch import home_job_id_translation
+from gridbridge.batch.remote_job_wrapper import (
     BODY,
     ShellStartMode,
     WrapperScriptValues,
@@ -18,7 +18,7 @@ from gridbridge.batch.wrapper_script import (
 )
 from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import TransferFailureCause, TransferMessage
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage
 from tests.messages import decode_in_place
 
 TEXT = st.binary(max_size=60).filter(lambda data: 0 not in data).map(os.fsdecode)
@@ -243,10 +243,12 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
     ended = site.run(
-        shell, own=home_id.home_id_stand_ins_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n'
+        shell,
+        own=home_job_id_translation.home_id_stand_ins_script(12, "1"),
+        script=b'ls "${0%/*}"; exit 3\n',
     )
 
-    written = sorted(["12", "killed", "own", "times", *home_id.COMMANDS])
+    written = sorted(["12", "killed", "own", "times", *home_job_id_translation.COMMANDS])
     assert (ended, sorted(site.out.read_text().split())) == (3, written)
     assert (site.tmpdir.stat().st_mode & 0o777, planted.stat().st_mode & 0o777) == (0o755, 0o700)
 

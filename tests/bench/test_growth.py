@@ -16,7 +16,7 @@ import pytest
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
-from gridbridge.elastic.balancer import cell_observer, round_decision
+from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
@@ -70,7 +70,10 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         pools = {"small": NodePoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
         return lambda: round_decision.decide_balance_plan(
-            cell_observer.load_saved_situation(str(folder)), rules, DemandPolicySection(), pools
+            observed_or_saved_cell.load_saved_situation(str(folder)),
+            rules,
+            DemandPolicySection(),
+            pools,
         )
 
     assert growth(planned, 40) <= MOST_GROWTH

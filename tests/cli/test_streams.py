@@ -126,7 +126,7 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
     """A script that repeats what ended with 2 or 75 would run everything twice."""
     program = (
         "from gridbridge.campaigns.submission.jdl_reader import ParsedJdl as Read\n"
-        "from gridbridge.campaigns.tools import event_commands as campaign_tasks\n"
+        "from gridbridge.campaigns.tools import published_events_and_tasks as campaign_tasks\n"
         "from gridbridge.campaigns.tools import campaign_client as campaigns\n"
         "from gridbridge.campaigns.submission import admission_rules as admission\n"
         "from gridbridge.campaigns.tools import new_campaigns as sources\n"

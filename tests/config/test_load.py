@@ -9,7 +9,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
 PORTS = "qmaster_port = 6444\nexecd_port = 6445\n"

@@ -9,13 +9,13 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import Table, subtable_or_empty
-from gridbridge.config.sections import SectionsOfOneName, UnnamedSection
+from gridbridge.config.key_descriptions import Table, subtable_or_empty
+from gridbridge.config.section_parsing import SectionsOfOneName, UnnamedSection
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import config_key
 from gridbridge.model.site import site_section as site_sections
-from gridbridge.model.transfer import transfer_sections
+from gridbridge.model.transfer import transfer_config_sections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> N
     assert expected == list(group.problems(table))
 
 
-@pytest.mark.parametrize("module", [cluster, site_sections, transfer_sections])
+@pytest.mark.parametrize("module", [cluster, site_sections, transfer_config_sections])
 def test_a_key_is_one_line(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     keys = [

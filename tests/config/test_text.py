@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.config import mistakes, policy_file
+from gridbridge.config import key_descriptions, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.cluster import (
     MAX_PORT,
@@ -37,7 +37,7 @@ from gridbridge.model.settings import (
     config_key_description,
 )
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer.transfer_config_sections import (
     AMOUNT,
     ASKED_FOR,
     KINDS,
@@ -319,8 +319,9 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = config_key_description(key)
-        values = f"{mistakes.describe_allowed_values(key)}; {mistakes.describe_key_default(key)}"
+        allowed = key_descriptions.describe_allowed_values(key)
+        values = f"{allowed}; {key_descriptions.describe_key_default(key)}"
         comment = f"\n# {known.meaning}\n# {values}\n"
 
-        assert known.unit in mistakes.describe_allowed_values(key)
+        assert known.unit in key_descriptions.describe_allowed_values(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.submission_result import SubmissionOutcome, SubmissionResult
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, SubmissionResult
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job import JobEnd
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.states import JobState
+from gridbridge.model.transfer_route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
 from tests.contract import resident
 from tests.contract.resident import HOST
 from tests.contract.waiting import PAUSE_S, until

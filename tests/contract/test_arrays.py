@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import until
@@ -24,7 +24,7 @@ numbers = itertools.count()
 
 
 def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: object) -> str:
-    """Submit a held array, a task for each parameter, by batch/task_script; return its id.
+    """Submit a held array with a task for each parameter; return its id.
 
     No task of a campaign is sent twice as the same attempt: both would write the same files.
     """

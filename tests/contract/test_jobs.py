@@ -2,16 +2,16 @@
 
 import pytest
 
-from gridbridge.batch.submission_result import SubmissionOutcome
-from gridbridge.batch.wrapper_script import (
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.batch.remote_job_wrapper import (
     ShellStartMode,
     WrapperScriptValues,
     write_wrapper_script,
 )
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.message import TransferMessage
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.states import UNSEEN
+from gridbridge.model.transfer_message import TransferMessage
 from tests.contract.conftest import NOT_OAR, OAR, SEVERAL_PEOPLES
 from tests.contract.far import UNKNOWN, Far
 from tests.contract.waiting import stays, until

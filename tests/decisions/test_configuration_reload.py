@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.outdated_services import find_unreloadable_changes
+from gridbridge.decisions.site.stale_service_configuration import find_unreloadable_changes
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.site.site_section import LogLevel, SiteSection
-from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 
 CLUSTER = Cluster(qmaster_port=1, execd_port=2)
 SITE = SiteSection(cluster="alpha")

@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
-from gridbridge.model.request import JobRequest
-from gridbridge.model.snapshot import QueueInstanceStatus
-from gridbridge.model.vocabulary import LocalOnlyQueues
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
+from gridbridge.model.job_request import JobRequest
+from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues
 
 AWAY = "transfer-alpha"
 YIELDS = "gb-be1"

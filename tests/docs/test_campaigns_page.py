@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_tasks import DROPPED, OUTCOME_WORDS, SENT, WAITING
-from gridbridge.model.places import ADMISSION
+from gridbridge.model.fixed_paths import ADMISSION
 from tests.docs.console import ROOT
 
 SERVICE = (ROOT / "docs/how-to/campaign-service.md").read_text()

@@ -3,8 +3,8 @@
 import re
 
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, UnnamedSection
-from gridbridge.model.transfer.transfer_sections import KINDS
+from gridbridge.config.section_parsing import NamedSections, UnnamedSection
+from gridbridge.model.transfer.transfer_config_sections import KINDS
 from tests.docs.console import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "configuration.md").read_text()

@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 import pytest
 
-from gridbridge.batch.root_helpers import PATIENCE_S
+from gridbridge.batch.privileged_helper_calls import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.places import HOME
+from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.starter.sensor import HUNG_S

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config import mistakes as words
+from gridbridge.config import key_descriptions as words
 from gridbridge.config.policy_file import GROUPS
-from gridbridge.config.sections import NamedSections, UnnamedSection
+from gridbridge.config.section_parsing import NamedSections, UnnamedSection
 from gridbridge.model.settings import config_key_description
-from gridbridge.model.transfer.transfer_sections import KINDS
+from gridbridge.model.transfer.transfer_config_sections import KINDS
 from tests.docs.console import ROOT
 
 SOURCES = list((ROOT / "docs/reference/commands").glob("*.md"))

@@ -20,25 +20,25 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import gridbridge
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.nikita.nikita import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
-from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_register
+from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_number_register
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.config import policy_file
-from gridbridge.model.campaigns.attempt_numbers import STEPS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
-from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
+from gridbridge.model.campaigns.task_attempt_ranges import STEPS
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database import StateFile
@@ -57,17 +57,17 @@ RUNNERS = (
     *("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp"),
     *(
         "campaigns/store/campaign_files",
-        "campaigns/store/campaign_register",
+        "campaigns/store/campaign_number_register",
         "campaigns/store/campaign_inbox",
     ),
 )
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
     *(
-        "campaigns/store/cancellation_marks",
-        "campaigns/store/host_clocks",
+        "campaigns/store/deleted_and_missing_task_rows",
+        "campaigns/store/nikita_host_clocks",
         "campaigns/store/campaign_files",
-        "campaigns/store/campaign_register",
+        "campaigns/store/campaign_number_register",
     ),
 )
 MOVERS = (
@@ -77,7 +77,7 @@ MOVERS = (
         "rebalance/store/",
         "transfer/store/transfer_rows",
     ),
-    "campaigns/store/cancellation_marks",
+    "campaigns/store/deleted_and_missing_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/acts/", "campaigns/store/camp")
 OWNERS = (
@@ -484,7 +484,7 @@ def _is_clean(
     found = [(one.state, (one.ended, one.failed)) for one in CampaignRows(database).all()]
     database.close()
     there = (path.name for path in Path(CAMPAIGNS).rglob("[!.]*") if path.is_file())
-    left = sorted(name for name in there if name != campaign_register.NAME)
+    left = sorted(name for name in there if name != campaign_number_register.NAME)
     return [
         *check("the campaign", found, [(state, counts)]),
         *check("what is at the cells", [sandbox.jobs(one) for one in CELLS], [[], []]),
@@ -725,7 +725,7 @@ def main(name: str, each: int = 1) -> int:
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
-    vars(root_helpers)["run"] = call
+    vars(privileged_helper_calls)["run"] = call
     reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

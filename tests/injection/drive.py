@@ -17,20 +17,20 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge.batch import root_helpers
-from gridbridge.model.message import (
+from gridbridge.batch import privileged_helper_calls
+from gridbridge.model.fixed_paths import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
+from gridbridge.model.transfer import claim
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.transfer import claim
 from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_values, spool
+from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service
 from gridbridge.transfer.poller.transfer_service import TransferService
@@ -111,9 +111,9 @@ def end(**values: str) -> Callable[[], None]:
 
     def act() -> None:
         killing.run(step)
-        path = published_values.transfer_verdict_path(NAME, os.getuid())
+        path = published_file_formats.transfer_verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        files.replace_file_atomically(path, encode_transfer_message(VERDICT.but(**values)))
+        safe_files.replace_file_atomically(path, encode_transfer_message(VERDICT.but(**values)))
 
     return act
 
@@ -150,7 +150,7 @@ def is_over(service: TransferService) -> bool:
 
 def has_verdict(service: TransferService) -> bool:
     """Say whether the starter can see its verdict."""
-    return os.path.exists(published_values.transfer_verdict_path(NAME, os.getuid()))
+    return os.path.exists(published_file_formats.transfer_verdict_path(NAME, os.getuid()))
 
 
 def claimed() -> None:
@@ -244,7 +244,7 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
     def look() -> list[str]:
         killing.run(step)
-        files.remove_file(published_values.transfer_verdict_path(NAME, os.getuid()))
+        safe_files.remove_file(published_file_formats.transfer_verdict_path(NAME, os.getuid()))
         told = {m.desired for m in sandbox.messages() if m.kind == TransferMessageKind.INTENT}
         return [*waits(state)(), *check("the service knows", told, {desired})]
 
@@ -290,7 +290,7 @@ def is_clean() -> list[str]:
 def _verdicts() -> list[str]:
     """Return what lies there; what a killed writer began is swept away later."""
     names = [name for _, _, found in os.walk(f"{PUBLISHED}/verdicts") for name in found]
-    return [name for name in names if not name.startswith(files.TEMPORARY)]
+    return [name for name in names if not name.startswith(safe_files.TEMPORARY)]
 
 
 def is_clean_without_job() -> list[str]:
@@ -371,7 +371,7 @@ SCENARIOS = {
 def main(name: str, each: int = 1, how: str = "") -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
-    root_helpers.SUDO_AS_USER = ("/opt/sudo", "-n", AS_USER)
+    privileged_helper_calls.SUDO_AS_USER = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gridbridge.model import message
-from gridbridge.model.message import TransferMessage
-from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.route import TransferRoute, encode_route
+from gridbridge.model import transfer_message
+from gridbridge.model.fixed_paths import CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
-from gridbridge.shell import files
-from gridbridge.state import published_values
+from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_route import TransferRoute, encode_route
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats
 from gridbridge.state.spool import MARK, MESSAGE
 
 QUEUE = "transfer-beta"
@@ -91,8 +91,8 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    files.replace_file_atomically(
-        published_values.published_route_path(QUEUE), encode_route(a_route())
+    safe_files.replace_file_atomically(
+        published_file_formats.published_route_path(QUEUE), encode_route(a_route())
     )
 
 
@@ -159,7 +159,9 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    files.replace_file_atomically(published_values.published_route_path(QUEUE), encode_route(route))
+    safe_files.replace_file_atomically(
+        published_file_formats.published_route_path(QUEUE), encode_route(route)
+    )
 
 
 def claims() -> list[str]:
@@ -172,4 +174,6 @@ def claims() -> list[str]:
 def messages() -> list[TransferMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
-    return [message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names]
+    return [
+        transfer_message.decode_transfer_message(Path(SPOOL, name).read_bytes()) for name in names
+    ]

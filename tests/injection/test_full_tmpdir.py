@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
@@ -16,7 +16,7 @@ from gridbridge.model.message import (
 )
 from gridbridge.transfer.starter import control_methods
 from gridbridge.transfer.starter.starter import end_without_notes_folder, run_next_starter_step
-from gridbridge.transfer.starter.step_answers import ROOM_S
+from gridbridge.transfer.starter.starter_shell_answers import ROOM_S
 from tests.transfer.starter.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gridbridge.model import vocabulary
+from gridbridge.model import names_offered_by_cluster
 from tests.lab.grid import Grid, is_rescheduled
 
 ACTIVE = "/var/spool/gridengine/alpha/execd/alpha-master/active_jobs"
@@ -241,4 +241,4 @@ def is_known(grid: Grid, kind: str, word: str, cluster: str = "beta") -> bool:
     """Say whether a cluster has told of a resource, say, or a project: starters know it."""
     path = f"/var/lib/gridbridge/published/vocabularies/{cluster}"
     told = grid.on("alpha-master", "cat", path).out
-    return word in getattr(vocabulary.decode_offered_names(told.encode()), kind)
+    return word in getattr(names_offered_by_cluster.decode_offered_names(told.encode()), kind)

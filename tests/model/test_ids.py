@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import TransferId, is_transfer_name, parse_transfer_name
+from gridbridge.model.transfer_name import TransferId, is_transfer_name, parse_transfer_name
 
 
 def test_a_name_is_read_as_it_was_written() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.model.remote_cluster import remote_cluster_from_section
-from gridbridge.model.route import (
+from gridbridge.model.transfer_route import (
     EmbeddedFolder,
     TransferRoute,
     decode_route,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     MAX_BYTES,
     TransferMessage,
     TransferMessageKind,

@@ -16,7 +16,7 @@ from gridbridge.model.settings import (
     config_key_description,
 )
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,
     BreakerSection,
     PollerSection,

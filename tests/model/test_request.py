@@ -1,6 +1,6 @@
 """A job's request as a value: nothing asked for is a Request, and nobody changes one."""
 
-from gridbridge.model.request import FAR_S, JobRequest, JobSpec
+from gridbridge.model.job_request import FAR_S, JobRequest, JobSpec
 
 
 def test_a_job_that_asks_for_nothing_needs_no_batch_system_s_words() -> None:

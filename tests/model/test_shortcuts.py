@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.request import is_home_only_resource, resource_long_name
+from gridbridge.model.job_request import is_home_only_resource, resource_long_name
 
 
 @pytest.mark.parametrize(

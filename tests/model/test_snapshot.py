@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from tests.states import job_state, queue_state
 from tests.steps import steps
 

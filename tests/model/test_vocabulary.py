@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.vocabulary import (
+from gridbridge.model.names_offered_by_cluster import (
     ANY,
     NO_RULE,
     NamesOfferedByCluster,

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import as_user, owner
-from gridbridge.privileged.scope import FIRST_SIGNAL, ProcessScope
+from gridbridge.privileged.process_scope import FIRST_SIGNAL, ProcessScope
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 

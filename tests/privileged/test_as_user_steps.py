@@ -10,15 +10,15 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
+from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.model.request import JobSpec
-from gridbridge.model.route import GridEngineCell, OarServer
-from gridbridge.privileged.arrays import campaign_content
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
+from gridbridge.model.job_request import JobSpec
+from gridbridge.model.transfer_route import GridEngineCell, OarServer
+from gridbridge.privileged.arrays import campaign_array_job
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 AT: dict[str, Any] = {
@@ -161,9 +161,9 @@ def test_root_splits_no_parameters_into_words(
 ) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
-    really = campaign_content.split_task_parameters
+    really = campaign_array_job.split_task_parameters
     monkeypatch.setattr(
-        campaign_content, "split_task_parameters", lambda line: split.append(line) or really(line)
+        campaign_array_job, "split_task_parameters", lambda line: split.append(line) or really(line)
     )
     monkeypatch.setattr(VerifiedArrayTasks, "spec", lambda *_: [*split])
 
@@ -177,7 +177,7 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Half a gigabyte of them would be several in root's hands."""
-    monkeypatch.setattr(campaign_content, name, 9)
+    monkeypatch.setattr(campaign_array_job, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
     with pytest.raises(AsUserRequestRefusal, match="a task's parameters have at most"):

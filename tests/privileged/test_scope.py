@@ -11,8 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import owner, scope
-from gridbridge.privileged.scope import MORE, MOST_TASKS, ProcessScope, systemd_scope_command
+from gridbridge.privileged import owner, process_scope
+from gridbridge.privileged.process_scope import (
+    MORE,
+    MOST_TASKS,
+    ProcessScope,
+    systemd_scope_command,
+)
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -29,7 +34,7 @@ def _as_root() -> None:
 @pytest.fixture(name="held", params=["in a namespace", "in none"])
 def _held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator["Held"]:
     if request.param == "in none":
-        monkeypatch.setattr(scope, "CLONE_NEWPID", -1)  # refused, as in many containers
+        monkeypatch.setattr(process_scope, "CLONE_NEWPID", -1)  # refused, as in many containers
     held = Held()
     yield held
     held.close()
@@ -49,7 +54,7 @@ class Held:
             return made
         try:
             os.setresuid(uid, uid, uid)
-            scope.limit_user_processes()
+            process_scope.limit_user_processes()
             act()
         finally:
             os._exit(0)
@@ -97,7 +102,7 @@ def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) 
 
 def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """By uid where systemd does not count processes."""
-    monkeypatch.setattr(scope, "BOOTED", "/nowhere")
+    monkeypatch.setattr(process_scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()
     made = ProcessScope(LONG_S)
@@ -190,7 +195,7 @@ def _runs(path: str) -> bool:
     [
         (lambda: os._exit(0), 0),
         (lambda: os._exit(75), 75),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), scope.FIRST_SIGNAL + signal.SIGKILL),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), process_scope.FIRST_SIGNAL + signal.SIGKILL),
     ],
     ids=["done", "failed", "killed"],
 )
@@ -244,12 +249,12 @@ def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
     line: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elsewhere, as in containers without that controller, the limit by uid holds."""
-    monkeypatch.setattr(scope, "CGROUPS", str(tmp_path))
+    monkeypatch.setattr(process_scope, "CGROUPS", str(tmp_path))
     folder = tmp_path / "gridbridge.slice/gridbridge-people.slice/a.scope"
     folder.mkdir(parents=True)
     (folder / "pids.max").touch()
 
-    assert scope._counts(line, "a.scope") is counts
+    assert process_scope._counts(line, "a.scope") is counts
 
 
 def test_systemd_is_asked_for_a_scope_with_limits() -> None:

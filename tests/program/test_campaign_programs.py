@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import (
     Campaign,

@@ -14,7 +14,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.program import configuration
 from gridbridge.program.configuration import SETTLE_S, ReloadableConfiguration, sha256_of_file
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.transfer.poller import daemon
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -19,12 +19,12 @@ from gridbridge.campaigns.runner.campaign_program_start import log_cycle_sentenc
 from gridbridge.errors import CommandFailed
 from gridbridge.program import cycle
 from gridbridge.program.cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOTHING
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
-from gridbridge.model.site.setup_findings import FindingSeverity
-from gridbridge.program import rebalance_round_state as judged
-from gridbridge.program import reports
-from gridbridge.rebalance.mover import mover_wiring
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.program import rebalance_round_alerts as judged
+from gridbridge.program import status_and_why_reports
+from gridbridge.rebalance.mover import rebalance_round_runner
 from gridbridge.site.cli import status_command
 from gridbridge.state import published_json
 
@@ -48,7 +48,9 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
     published_json.publish_rebalance_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(reports.build_site_report(at, folder).late) == (state is FindingSeverity.WARNING)
+    assert len(status_and_why_reports.build_site_report(at, folder).late) == (
+        state is FindingSeverity.WARNING
+    )
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
@@ -75,7 +77,9 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
             "no round ended since one began 27 h ago",
         )
     ]
-    status_command.print_status_report(reports.build_site_report(NOON, str(tmp_path)), NOON)
+    status_command.print_status_report(
+        status_and_why_reports.build_site_report(NOON, str(tmp_path)), NOON
+    )
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
@@ -92,11 +96,11 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     with (
         pytest.raises(ZeroDivisionError),
-        mover_wiring._shown(RebalanceRoundKind.TASKS, is_asked=is_asked),
+        rebalance_round_runner._shown(RebalanceRoundKind.TASKS, is_asked=is_asked),
     ):
         raise ZeroDivisionError
     failed = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
-    with mover_wiring._shown(RebalanceRoundKind.TASKS):
+    with rebalance_round_runner._shown(RebalanceRoundKind.TASKS):
         pass
     last = published_json.read_published_rebalance_round(RebalanceRoundKind.TASKS)
 
@@ -112,7 +116,7 @@ def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path)
     (found,) = judged.rebalance_round_findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingSeverity.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
-    assert len(reports.build_site_report(NOON, folder).late) == 1
+    assert len(status_and_why_reports.build_site_report(NOON, folder).late) == 1
 
     published_json.publish_rebalance_pause(None, folder)
     assert (told(tmp_path, NOON), judged.overdue_rebalance_sentences(NOON, folder)) == ([], ())

@@ -12,7 +12,7 @@ import pytest
 CONF = Path(__file__).parents[2] / "conf/logrotate.d/gridbridge"
 PROGRAM = """
 import logging, sys
-from gridbridge.program.log_file import ReopeningLogHandler
+from gridbridge.program.log_rotation import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     logging.info("event=%s", line.strip())
@@ -32,7 +32,7 @@ logging.info("event=second")
 
 FILLS = """
 import logging, os, sys
-from gridbridge.program.log_file import ReopeningLogHandler
+from gridbridge.program.log_rotation import ReopeningLogHandler
 logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[ReopeningLogHandler()])
 for line in sys.stdin:
     if line == "after\\n":
@@ -139,7 +139,7 @@ import os, sys
 from gridbridge.elastic.cli import balance_program as program
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.elastic.balancer import balancer_loop as lasting
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):

@@ -7,9 +7,13 @@ import pytest
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.published import PublishedConfigurationStatus
-from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.program.reports import JobWithoutTransfers, build_site_report, explain_local_job
-from gridbridge.shell import host
+from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
+from gridbridge.program.status_and_why_reports import (
+    JobWithoutTransfers,
+    build_site_report,
+    explain_local_job,
+)
+from gridbridge.shell import local_host_facts
 from tests.shown import NOW, history, load, publish, service, shown, transfer
 from tests.steps import steps
 
@@ -32,7 +36,7 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
     """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
     monkeypatch.setattr(
-        host, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0)
+        local_host_facts, "free_bytes_and_files_of_folder", lambda _: FolderFreeSpace(free_bytes=0)
     )
 
     assert build_site_report(NOW, folder).alarm.endswith(

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import ConfigError
-from gridbridge.program import reports, users_configuration
+from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.transfer.remote_tools import qacct_remote, qstat_remote
 
 RIGHT = '[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n'
@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kept").write_text(RIGHT)
     monkeypatch.setattr(users_configuration, "CONFIG", str(tmp_path / "there"))
     monkeypatch.setattr(users_configuration, "IN_FORCE", str(tmp_path / "kept"))
-    monkeypatch.setattr(users_configuration.trust, "required_trusted_file_owner", lambda: None)
+    monkeypatch.setattr(users_configuration.file_trust, "required_trusted_file_owner", lambda: None)
     return tmp_path
 
 
@@ -48,12 +48,12 @@ def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
 def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """qacct_remote, qstat_remote -j, and what why shows by home's accounting."""
     record = SimpleNamespace(owner="alice")
-    monkeypatch.setattr(reports, "home_accounting_records", lambda *_: (record,))
+    monkeypatch.setattr(status_and_why_reports, "home_accounting_records", lambda *_: (record,))
     there = f"{here}/there"
     qstat_remote.RemoteJobQueries(there)
 
     assert qacct_remote.sum_remote_usage("alice", None, NOW, str(here), there)[0] == ()
-    assert reports.owners_in_home_accounting(1, there) == {"alice"}
+    assert status_and_why_reports.owners_in_home_accounting(1, there) == {"alice"}
 
 
 def test_a_right_file_counts(here: Path) -> None:
@@ -81,7 +81,7 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users_configuration.trust, "required_trusted_file_owner", lambda: 0)
+    monkeypatch.setattr(users_configuration.file_trust, "required_trusted_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
         users_configuration.load_users_configuration(f"{here}/there")

@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 
-from gridbridge.shell.account import setpriv_command_prefix
+from gridbridge.shell.process_account import setpriv_command_prefix
 from gridbridge.shell.runner import run_program
 
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}

@@ -17,10 +17,10 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong, SshAccessRejected
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
-from gridbridge.shell.connection import ssh_login as login
-from gridbridge.shell.connection.connections import GRACE_S, KeptSshConnections
+from gridbridge.shell.connection import paramiko_login as login
+from gridbridge.shell.connection.kept_ssh_connections import GRACE_S, KeptSshConnections
 from gridbridge.shell.runner import CompletedProgram
 
 LIMIT_S = 30.0

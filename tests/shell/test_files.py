@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
     path = tmp_path / "file"
     for data in (b"long " * 500, b"short", b""):
-        files.replace_file_atomically(str(path), data, durable=durable)
+        safe_files.replace_file_atomically(str(path), data, durable=durable)
 
         assert path.read_bytes() == data
     assert (os.listdir(tmp_path), path.stat().st_mode & 0o777) == (["file"], 0o644)
@@ -26,7 +26,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path, durable: bool) -> None:
 def test_the_mode_is_what_was_asked_for_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        files.replace_file_atomically(f"{tmp_path}/file", b"", mode=0o644)
+        safe_files.replace_file_atomically(f"{tmp_path}/file", b"", mode=0o644)
     finally:
         os.umask(before)
 
@@ -49,18 +49,18 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 def test_a_full_disk_is_a_clear_error_and_leaves_the_old_file(full_disk: Path) -> None:
     with pytest.raises(StateError, match=r"old: No space left on device"):
-        files.replace_file_atomically(f"{full_disk}/old", b"new")
+        safe_files.replace_file_atomically(f"{full_disk}/old", b"new")
 
     assert (full_disk / "old").read_bytes() == b"old"
     assert sorted(os.listdir(full_disk)) == ["filler", "old"]
     (full_disk / "filler").unlink()
-    files.replace_file_atomically(f"{full_disk}/old", b"new")
+    safe_files.replace_file_atomically(f"{full_disk}/old", b"new")
     assert (full_disk / "old").read_bytes() == b"new"
 
 
 def test_a_folder_that_is_missing_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="No such file or directory"):
-        files.replace_file_atomically(f"{tmp_path}/none/file", b"")
+        safe_files.replace_file_atomically(f"{tmp_path}/none/file", b"")
 
 
 TRICKS = {
@@ -81,7 +81,7 @@ def test_only_a_plain_file_of_its_owner_is_read(
     trick(tmp_path / "file")
 
     with pytest.raises(StateError):
-        files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
+        safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
 
 
 def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"few")
     tracemalloc.start()
-    data, _ = files.read_file_only_owner_writes(str(path), 1 << 29)
+    data, _ = safe_files.read_file_only_owner_writes(str(path), 1 << 29)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -98,33 +98,33 @@ def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
 
 
 def test_another_owners_file_is_not_read(tmp_path: Path) -> None:
-    files.replace_file_atomically(f"{tmp_path}/file", b"")
+    safe_files.replace_file_atomically(f"{tmp_path}/file", b"")
 
     with pytest.raises(StateError, match="owned by uid"):
-        files.read_file_only_owner_writes(f"{tmp_path}/file", 4, owner=os.getuid() + 1)
+        safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4, owner=os.getuid() + 1)
 
 
 def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
-    files.remove_file(f"{tmp_path}/file")
+        safe_files.read_file_only_owner_writes(f"{tmp_path}/file", 4)
+    safe_files.remove_file(f"{tmp_path}/file")
 
 
 def test_lines_come_with_their_ends_and_without_the_mark_of_an_editor(tmp_path: Path) -> None:
     path = tmp_path / "some"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\n\xef\xbb\xbftwo")
     with path.open("rb") as file:
-        found = list(files.iterate_bounded_lines(file, str(path)))
+        found = list(safe_files.iterate_bounded_lines(file, str(path)))
 
     assert found == [b"one\r\n", b"\n", b"\xef\xbb\xbftwo"]
 
 
 def test_a_line_without_end_is_refused_with_its_number(tmp_path: Path) -> None:
     path = tmp_path / "some"
-    path.write_bytes(b"one\n" + bytes(files.LONGEST + 1))
+    path.write_bytes(b"one\n" + bytes(safe_files.LONGEST + 1))
 
     with (
         path.open("rb") as file,
         pytest.raises(ParseError, match=f"{path}:2: more than 1048576 bytes; expected a file"),
     ):
-        list(files.iterate_bounded_lines(file, str(path)))
+        list(safe_files.iterate_bounded_lines(file, str(path)))

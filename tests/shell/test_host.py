@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gridbridge.shell import host
+from gridbridge.shell import local_host_facts
 
 SLEEP = "/usr/bin/sleep"
 
@@ -20,9 +20,12 @@ def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = {"inner": "127.0.0.1", "other": "192.0.2.7"}
-    monkeypatch.setattr(host.socket, "gethostbyname", lambda name: known[name])
+    monkeypatch.setattr(local_host_facts.socket, "gethostbyname", lambda name: known[name])
 
-    assert [host.is_this_host(one) for one in (host.this_host_name(), "inner", "other")] == [
+    assert [
+        local_host_facts.is_this_host(one)
+        for one in (local_host_facts.this_host_name(), "inner", "other")
+    ] == [
         True,
         True,
         False,
@@ -31,18 +34,18 @@ def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(
 
 def test_groups_are_those_of_the_system_the_primary_one_first() -> None:
     me = pwd.getpwuid(os.getuid())
-    found = host.groups_of_account(me.pw_name)
+    found = local_host_facts.groups_of_account(me.pw_name)
 
-    assert host.groups_of_account("nobody at all") == ()
+    assert local_host_facts.groups_of_account("nobody at all") == ()
     assert len(found) == len(os.getgrouplist(me.pw_name, me.pw_gid))
-    assert host.groups_of_account("root")[0] == "root"
+    assert local_host_facts.groups_of_account("root")[0] == "root"
 
 
 def test_a_fifo_in_the_place_of_a_log_has_no_last_line(tmp_path: Path) -> None:
     """`gridbridge check` of root looks at the poller's log, in a folder of the service's."""
     os.mkfifo(tmp_path / "poller.log")
 
-    assert host.last_log_line(str(tmp_path / "poller.log")) == ""
+    assert local_host_facts.last_log_line(str(tmp_path / "poller.log")) == ""
 
 
 @contextmanager
@@ -75,9 +78,9 @@ def test_a_daemon_is_roots_and_bears_its_programs_name(for_all: Path) -> None:
     (for_all / "link" / name).symlink_to(SLEEP)
     nobody = pwd.getpwnam("nobody").pw_uid
     with process(for_all / "link" / name, 0), process(for_all / name, nobody):
-        others = host.find_root_daemon(name)
+        others = local_host_facts.find_root_daemon(name)
         with process(for_all / name, 0) as pid:
-            found = host.find_root_daemon(name)
+            found = local_host_facts.find_root_daemon(name)
 
     assert others is None
     assert found

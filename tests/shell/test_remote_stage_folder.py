@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import CompletedProgram
 

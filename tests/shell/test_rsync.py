@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync, runner
 from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncOutput
 

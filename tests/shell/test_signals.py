@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 OURS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LONG_S = 60.0

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
-from gridbridge.model.route import BARE, SshLogin
+from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, ssh, ssh_session
-from gridbridge.shell.connection import ssh_login as login
-from gridbridge.shell.connection.connections import KeptSshConnections
-from gridbridge.shell.connection.lazy import LazySshConnections
+from gridbridge.shell.connection import paramiko_login as login
+from gridbridge.shell.connection.kept_ssh_connections import KeptSshConnections
+from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.runner import CompletedProgram, quote_for_sh
 from gridbridge.shell.session_pool import IdleSshSessions

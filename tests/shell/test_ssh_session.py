@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.shell.session_pool import IdleSshSessions

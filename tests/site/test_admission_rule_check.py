@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission.admission_rules import WHO_MENDS
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import admission_rule_check
 
 RULE = "def every_campaign(candidate):\n    return None\n"

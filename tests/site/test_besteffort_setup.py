@@ -7,7 +7,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import BestEffortSetupRequest, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest, FindingSeverity
 from gridbridge.site import besteffort_setup
 
 QCONF = """#!/bin/sh

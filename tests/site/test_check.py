@@ -9,13 +9,13 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
     TransferSetupSituation,
 )
-from gridbridge.shell import host
+from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 from gridbridge.site.check import _item
@@ -136,7 +136,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
         *service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())
     ]
 
-    assert asked == [host.this_host_name()]
+    assert asked == [local_host_facts.this_host_name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
     assert told == {f"queue q{n}" for n in range(9)}
 

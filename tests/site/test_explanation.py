@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
+from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
 from gridbridge.site.submission_explanation import explain_submission

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import HomeBatchSystemSilent
+from gridbridge.site import home_job_explanation
+from gridbridge.site.home_job_explanation import HomeBatchSystemSilent
 from tests.site.test_explanation import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,11 +35,11 @@ def site(folder: Path, state: str = "qw", job: str = JOB) -> str:
 
 def look(
     config: str, tmp_path: Path, job: int | str = NUMBER, **of: bool
-) -> home_jobs.UntransferredHomeJob | None:
+) -> home_job_explanation.UntransferredHomeJob | None:
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)
-    return home_jobs.find_home_job(str(job), NOON, str(published), config, **of)
+    return home_job_explanation.find_home_job(str(job), NOON, str(published), config, **of)
 
 
 def without_messages() -> str:

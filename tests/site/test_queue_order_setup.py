@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterStatus
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.site import queue_order_setup
 from gridbridge.state import published_json
 
@@ -61,7 +61,7 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
         cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
     )
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{folder}/{published_json.CLUSTERS}/{cluster}.json",
         published_json.encode_published_value(told),
     )

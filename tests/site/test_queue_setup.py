@@ -9,9 +9,9 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.shell import host
-from gridbridge.site import queue_request, queue_setup
-from gridbridge.site.queue_request import TransferQueueRequest
+from gridbridge.shell import local_host_facts
+from gridbridge.site import queue_setup, transfer_queue_request
+from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -129,13 +129,13 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     expected: tuple[int, int],
 ) -> None:
     """What it does not tell follows from the size of the cluster to which it leads: 100 slots."""
-    shown = settings.replace("HOST", host.this_host_name()).replace("\n", "' '")
+    shown = settings.replace("HOST", local_host_facts.this_host_name()).replace("\n", "' '")
     qconf = QCONF.replace("load_thresholds NONE", shown)
     (tmp_path / "qconf").write_text(qconf)
-    monkeypatch.setattr(queue_request, "count_remote_batch_slots", lambda *_: 100)
+    monkeypatch.setattr(transfer_queue_request, "count_remote_batch_slots", lambda *_: 100)
     without = replace(policy, queues={})
 
-    wanted = queue_request.complete_queue_request(
+    wanted = transfer_queue_request.complete_queue_request(
         without, TransferQueueRequest(cluster="beta", **options)
     )
 

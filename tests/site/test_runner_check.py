@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import capability_checks
 

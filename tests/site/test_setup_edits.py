@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb, SharedSettingUndo
+from gridbridge.model.site.setup_findings_and_edits import (
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+)
 from gridbridge.site.setup_edits import (
     delete_former_settings,
     read_former_settings,

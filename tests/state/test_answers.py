@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import (
     JobState,
     JobStateFact,
@@ -17,7 +17,10 @@ from gridbridge.model.states import (
     QueueInstanceStateFact,
 )
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQueryResult, LastClusterQueryRows
+from gridbridge.state.database.cluster_query_tables import (
+    LastClusterQueryResult,
+    LastClusterQueryRows,
+)
 from gridbridge.state.snapshot_codec import decode_snapshot, encode_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

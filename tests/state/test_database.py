@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.accounting import (
+from gridbridge.model.remote_job_accounting import (
     PER_TRANSFER,
     AccountingFilePosition,
     ClusterAccountingProgress,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.message import KEYS, TransferMessage, TransferOutcome
 from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfer_row import Transfer, TransferEvent
+from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOutcome
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.state.database.snapshots import ClusterQueryLogRows
+from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     MAX_BYTES,
     TransferMessage,
     TransferMessageKind,
     encode_transfer_message,
 )
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import ResumableFolderScan
 
 HOUR_S = 3600
@@ -69,7 +69,7 @@ def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
-    files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
+    safe_files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
 
@@ -88,7 +88,7 @@ def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> No
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
-    files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
+    safe_files.replace_file_atomically(path, encode_transfer_message(message(phase="held")))
     inbox.remove(letter.path)
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
@@ -113,8 +113,8 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
-        files.replace_file_atomically(
-            f"{folder}/{files.random_file_name('m.')}",
+        safe_files.replace_file_atomically(
+            f"{folder}/{safe_files.random_file_name('m.')}",
             encode_transfer_message(message()),
             durable=False,
         )
@@ -336,7 +336,7 @@ def test_trouble_of_our_own_removes_nothing(
         raise StateError("open") from OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "read_file_only_owner_writes", no_descriptors)
+        patched.setattr(safe_files, "read_file_only_owner_writes", no_descriptors)
         assert inbox.read() == ()
 
     assert "removed=no" in caplog.text
@@ -347,13 +347,13 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = spool.send_spool_message(message(), str(folder))
-    read = files.read_file_only_owner_writes
+    read = safe_files.read_file_only_owner_writes
 
     def vanish(*arguments: object) -> object:
-        files.remove_file(path)
+        safe_files.remove_file(path)
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "read_file_only_owner_writes", vanish)
+    monkeypatch.setattr(safe_files, "read_file_only_owner_writes", vanish)
 
     assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []
@@ -402,7 +402,7 @@ def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -
 
 @given(st.binary(max_size=200))
 def test_any_content_is_survived(content: bytes) -> None:
-    logging.getLogger("gridbridge.state.inbox").setLevel(logging.ERROR)
+    logging.getLogger("gridbridge.state.spool_inbox").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "m.any").write_bytes(content)
 

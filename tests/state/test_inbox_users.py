@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import TransferMessage, TransferMessageKind, encode_transfer_message
-from gridbridge.shell import files
+from gridbridge.model.transfer_message import (
+    TransferMessage,
+    TransferMessageKind,
+    encode_transfer_message,
+)
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.inbox import NAMES_A_SCAN, SpoolInbox
+from gridbridge.state.spool_inbox import NAMES_A_SCAN, SpoolInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = TransferMessage(
@@ -40,7 +44,7 @@ def overwrite(path: str) -> None:
 
 def rename_over(path: str) -> None:
     own = f"{os.path.dirname(path)}/.own"
-    files.replace_file_atomically(own, encode_transfer_message(FORGED))
+    safe_files.replace_file_atomically(own, encode_transfer_message(FORGED))
     os.rename(own, path)
 
 
@@ -117,7 +121,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
 def keep_note(folder: Path) -> str:
     """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
     path = f"{folder}/wake/note"
-    files.replace_file_atomically(path, encode_transfer_message(MESSAGE))
+    safe_files.replace_file_atomically(path, encode_transfer_message(MESSAGE))
     return path
 
 
@@ -145,7 +149,7 @@ def test_what_the_service_cannot_open_is_removed(
 ) -> None:
     as_user(
         MALLORY,
-        lambda: files.replace_file_atomically(
+        lambda: safe_files.replace_file_atomically(
             f"{spool_folder}/m.0", encode_transfer_message(MESSAGE), mode=0
         ),
     )

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import TransferMessage, TransferMessageKind
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.shell.clock import Clock
-from gridbridge.state import inbox as inboxes
 from gridbridge.state import spool, spool_reader
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.state import spool_inbox as inboxes
+from gridbridge.state.spool_inbox import SpoolInbox
 
 MOST = 5
 BOB = 12345

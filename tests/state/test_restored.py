@@ -10,7 +10,7 @@ import pytest
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -20,8 +20,8 @@ from gridbridge.model.campaigns.campaign import (
     RootLedgerArray,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from gridbridge.batch.embedded import job_verbs, keeper
+from gridbridge.batch.embedded import embedded_job_control, keeper
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
     EmbeddedJobEnd,
@@ -32,7 +32,7 @@ from gridbridge.batch.embedded.job_store import (
 )
 from gridbridge.batch.state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.places import METHODS
+from gridbridge.model.fixed_paths import METHODS
 
 KEEPERLESS = "its keeper died: nobody will see how it ends"
 
@@ -90,26 +90,34 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
 
 
 VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, arguments: job_verbs.hold_embedded_job(database, arguments.job),
-    "release": lambda database, arguments: job_verbs.release_embedded_job(
-        database, arguments.job, arguments.name
-    ),
-    "suspend": lambda database, arguments: job_verbs.suspend_embedded_job(database, arguments.job),
-    "resume": lambda database, arguments: job_verbs.resume_embedded_job(database, arguments.job),
-    "delete": lambda database, arguments: job_verbs.delete_embedded_job(database, arguments.job),
-    "release-array": lambda database, arguments: job_verbs.release_embedded_array(
-        database, arguments.job, arguments.name
-    ),
-    "delete-array": lambda database, arguments: job_verbs.delete_embedded_array(
-        database, arguments.job, arguments.places
-    ),
-    "clear": lambda database, arguments: job_verbs.clear_embedded_job_error(
+    "hold": lambda database, arguments: embedded_job_control.hold_embedded_job(
         database, arguments.job
     ),
-    "pin": lambda database, arguments: job_verbs.pin_embedded_job_to_queue(
+    "release": lambda database, arguments: embedded_job_control.release_embedded_job(
+        database, arguments.job, arguments.name
+    ),
+    "suspend": lambda database, arguments: embedded_job_control.suspend_embedded_job(
+        database, arguments.job
+    ),
+    "resume": lambda database, arguments: embedded_job_control.resume_embedded_job(
+        database, arguments.job
+    ),
+    "delete": lambda database, arguments: embedded_job_control.delete_embedded_job(
+        database, arguments.job
+    ),
+    "release-array": lambda database, arguments: embedded_job_control.release_embedded_array(
+        database, arguments.job, arguments.name
+    ),
+    "delete-array": lambda database, arguments: embedded_job_control.delete_embedded_array(
+        database, arguments.job, arguments.places
+    ),
+    "clear": lambda database, arguments: embedded_job_control.clear_embedded_job_error(
+        database, arguments.job
+    ),
+    "pin": lambda database, arguments: embedded_job_control.pin_embedded_job_to_queue(
         database, arguments.job, arguments.queue
     ),
-    "stay": lambda database, arguments: job_verbs.keep_embedded_job_home(
+    "stay": lambda database, arguments: embedded_job_control.keep_embedded_job_home(
         database, arguments.job, arguments.reason
     ),
 }

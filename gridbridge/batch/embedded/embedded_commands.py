@@ -1,13 +1,13 @@
 """Builds command lines of the embedded cluster's program from values."""
 
-from gridbridge.model.request import (
+from gridbridge.model.job_request import (
     YIELDS,
     JobRequest,
     JobSpec,
     is_home_only_resource,
     split_name_and_relation,
 )
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedFolder
 
 Argv = tuple[str, ...]
 OWN = "embedded"  # the queue of the cluster's own slots

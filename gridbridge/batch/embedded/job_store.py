@@ -16,7 +16,7 @@ from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.keeper_locks import JobKeeperLocks
+from gridbridge.batch.embedded.living_job_keepers import JobKeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.settings import OBJECT_NAME
 

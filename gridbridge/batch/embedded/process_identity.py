@@ -4,7 +4,7 @@ import os
 import sys
 
 from gridbridge.errors import StateError
-from gridbridge.model.route import BARE
+from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")  # states of a process that runs no more
 START_TIME = 19  # of the fields after the name, in ticks since boot (proc(5), stat)

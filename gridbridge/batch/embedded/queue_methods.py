@@ -8,7 +8,7 @@ from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransfer
 from gridbridge.batch.embedded.first_process import SCRIPT, Program, embedded_job_environment
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import BARE
+from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.runner import run_program
 
 METHOD_S = 60.0  # a method ends by itself in much less

@@ -5,9 +5,9 @@ from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_commands import Argv
 from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import EmbeddedFolder
-from gridbridge.model.site.host_facts import ClusterFacts
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.transfer_route import EmbeddedFolder
 
 
 def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:

@@ -13,7 +13,7 @@ from gridbridge.batch.embedded.embedded_output import (
     parse_job_end,
     parse_task_ends,
 )
-from gridbridge.model.ids import PREFIX
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import (
     ArrayEndQuery,
     ArrayLimits,
@@ -21,9 +21,9 @@ from gridbridge.model.job import (
     JobEnd,
     JobKillReason,
 )
-from gridbridge.model.route import EmbeddedFolder
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState
+from gridbridge.model.transfer_name import PREFIX
+from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import LIST_BYTES, run_program
 
 QUEUE = "embedded"  # it has one

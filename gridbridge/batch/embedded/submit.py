@@ -2,17 +2,17 @@
 
 import os
 
-from gridbridge.batch.embedded import embedded_commands
-from gridbridge.batch.embedded.embedded_commands import Argv
-from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
-from gridbridge.batch.submission_result import (
+from gridbridge.batch.batch_submission_outcome import (
     SubmissionOutcome,
     SubmissionResult,
     answer_to_failed_submission,
 )
+from gridbridge.batch.embedded import embedded_commands
+from gridbridge.batch.embedded.embedded_commands import Argv
+from gridbridge.batch.embedded.embedded_output import PrintedEmbeddedJob, parse_cluster_and_jobs
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import CompletedProgram, run_program
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -149,7 +149,7 @@ def release_job(folder: EmbeddedFolder, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
-    """Refuse: embedded jobs have no start time and are held (transfer/starter/task_guard)."""
+    """Refuse: embedded jobs have no start time and are held (transfer/starter/local_task_guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 

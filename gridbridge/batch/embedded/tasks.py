@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.embedded import embedded_home, submit
+from gridbridge.batch.embedded import embedded_queue_restriction, submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.ids import TransferId
-from gridbridge.model.request import JobRequest, Variant
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.job_request import JobRequest, Variant
+from gridbridge.model.transfer_name import TransferId
+from gridbridge.model.transfer_route import EmbeddedFolder
 
 NEVER_AGAIN = "no"
 
@@ -19,7 +19,7 @@ def remove_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> 
 
 def release_into_queue(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
     """Restrict a job to one queue and release it."""
-    embedded_home.pin_job_to_queue(folder, local.local, queue)
+    embedded_queue_restriction.pin_job_to_queue(folder, local.local, queue)
     remove_task_guard(folder, local, guard)
 
 
@@ -51,7 +51,7 @@ def keep_job_off_queues(
 
 def restore_queue_list(folder: EmbeddedFolder, local: TransferId) -> None:
     """Let a job start in all queues that it requested."""
-    embedded_home.pin_job_to_queue(folder, local.local, "")
+    embedded_queue_restriction.pin_job_to_queue(folder, local.local, "")
 
 
 def require_runnable_variant(

@@ -18,9 +18,13 @@ from gridbridge.batch.gridengine.qacct import (
 from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.accounting import RESCHEDULED, JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.remote_job_accounting import (
+    RESCHEDULED,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+)
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters

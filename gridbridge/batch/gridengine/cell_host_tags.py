@@ -8,12 +8,12 @@ host.
 from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.demand import parse_qhost
+from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
 from gridbridge.batch.gridengine.execution_hosts import list_execution_hosts
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
+from gridbridge.model.transfer_route import GridEngineCell
 
 NAME = "gb_tags"
 BETWEEN = "+"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import client_commands, qconf, reservations
+from gridbridge.batch.gridengine import advance_reservations, client_commands, qconf
 from gridbridge.batch.gridengine.parse import (
     count_tasks_in_ranges,
     for_each_listed_job_and_queue,
@@ -36,8 +36,8 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_cell_queue,
 )
 from gridbridge.model.qconf_attributes import parse_qconf_words
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import QconfComplexRow
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
         },
         DEFERRED: sorted(query_deferred_jobs(cell)),
         CAPS: _task_caps(cell, qstat),
-        PROMISED: dict(reservations.query_reserved_slots(cell)),
+        PROMISED: dict(advance_reservations.query_reserved_slots(cell)),
     }
     table |= _access_answers(cell, _layout(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()

@@ -6,8 +6,8 @@ The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper aroun
 import time
 
 from gridbridge.errors import ParseError
-from gridbridge.model.places import BEST_EFFORT, ENDED
-from gridbridge.model.request import (
+from gridbridge.model.fixed_paths import BEST_EFFORT, ENDED
+from gridbridge.model.job_request import (
     FAR_S,
     LIKE,
     NOT_LIKE,
@@ -25,7 +25,7 @@ from gridbridge.model.request import (
     resource_long_name,
     split_name_and_relation,
 )
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 Argv = tuple[str, ...]
 

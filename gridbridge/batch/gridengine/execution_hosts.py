@@ -14,14 +14,14 @@ from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
-from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     ValuesByHost,
     parse_qconf_words,
     parse_values_by_host,
 )
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

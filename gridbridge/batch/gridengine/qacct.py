@@ -15,16 +15,16 @@ from datetime import UTC, datetime, tzinfo
 from signal import SIGKILL
 
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import (
+from gridbridge.model.campaigns.campaign_names import PREFIX
+from gridbridge.model.elastic.published_balance import TasksEndedInMinute
+from gridbridge.model.job import ArrayEndQuery, JobEnd, JobKillReason
+from gridbridge.model.remote_job_accounting import (
     RESCHEDULED,
     JobRunAccounting,
     RemoteJobRunAccounting,
     queue_wait_s,
 )
-from gridbridge.model.campaigns.campaign_names import PREFIX
-from gridbridge.model.elastic.published_balance import TasksEndedInMinute
-from gridbridge.model.ids import NO_TASK
-from gridbridge.model.job import ArrayEndQuery, JobEnd, JobKillReason
+from gridbridge.model.transfer_name import NO_TASK
 
 FRONT = (  # before the category
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),

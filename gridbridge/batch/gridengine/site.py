@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine import client_commands, objects, qconf
+from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import GridbridgeError, SshAccessRejected
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
+from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.host_facts import ClusterFacts
-from gridbridge.model.site.setup_findings import BestEffortCellFacts, CellQconfSettings
-from gridbridge.model.snapshot import QueueInstanceStatus
+from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.transfer_route import GridEngineCell
 
 HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
@@ -19,17 +19,17 @@ HAS_ENVIRONMENTS = True
 def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
     """Return the qmaster's version and clock offset, or why it gave no answer."""
     try:
-        master = objects.read_acting_qmaster(cell)
+        master = cell_object_queries.read_acting_qmaster(cell)
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
     try:
-        objects.require_qmaster_answer(cell)
-        ahead_s = objects.query_qmaster_clock_offset_s(cell, now)
+        cell_object_queries.require_qmaster_answer(cell)
+        ahead_s = cell_object_queries.query_qmaster_clock_offset_s(cell, now)
         return ClusterFacts(
-            version=objects.query_client_version(cell), ahead_s=ahead_s, master=master
+            version=cell_object_queries.query_client_version(cell), ahead_s=ahead_s, master=master
         )
     except GridbridgeError as error:
-        port = objects.find_other_qmaster_port(cell) if master and not cell.login else 0
+        port = cell_object_queries.find_other_qmaster_port(cell) if master and not cell.login else 0
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
 
 
@@ -37,10 +37,10 @@ def count_batch_slots(cell: GridEngineCell) -> int:
     """Return the batch slots without those of transfer and best-effort queues."""
     transfers = {
         name
-        for name, queue in objects.query_queue_settings(cell).items()
+        for name, queue in cell_object_queries.query_queue_settings(cell).items()
         if is_transfer_queue(queue)
     }
-    queues = objects.query_queue_instances(cell, "")
+    queues = cell_object_queries.query_queue_instances(cell, "")
     ours = (queue for queue in queues if not queue.is_besteffort)
     own = (queue for queue in ours if queue.name.partition("@")[0] not in transfers)
     return sum(queue.slots_total for queue in own if queue.takes_batch)
@@ -51,35 +51,35 @@ def read_remote_setup(
 ) -> CellQconfSettings:
     """Return the cell's objects that a transfer from this host involves."""
     return (
-        objects.query_remote_cell_setup(cell)
+        cell_object_queries.query_remote_cell_setup(cell)
         if cell.login
-        else objects.query_cell_setup(cell, of_host)
+        else cell_object_queries.query_cell_setup(cell, of_host)
     )
 
 
 def read_home_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
     """Return the cell's objects that a transfer queue on this host involves."""
-    return objects.query_cell_setup(cell, of_host)
+    return cell_object_queries.query_cell_setup(cell, of_host)
 
 
 def count_slots_on_host(cell: GridEngineCell, host: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
-    return objects.count_slots_on_host(cell, host)
+    return cell_object_queries.count_slots_on_host(cell, host)
 
 
 def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
     """Return every queue on every host with its letters and slots."""
-    return objects.query_queue_instances(cell, cluster)
+    return cell_object_queries.query_queue_instances(cell, cluster)
 
 
 def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return the configuration of every queue."""
-    return objects.query_queue_settings(cell)
+    return cell_object_queries.query_queue_settings(cell)
 
 
 def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
     """Return the objects that best-effort queues involve."""
-    return objects.query_besteffort_cell(cell)
+    return cell_object_queries.query_besteffort_cell(cell)
 
 
 def shell_environment_line(cell: GridEngineCell) -> str:

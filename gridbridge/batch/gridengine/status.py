@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.accounting_file import (
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingEnds
-from gridbridge.model.accounting import JobRunAccounting
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job import (
     ArrayEndQuery,
     ArrayLimits,
@@ -23,11 +23,11 @@ from gridbridge.model.job import (
     JobAccountAndErrors,
     JobEnd,
 )
+from gridbridge.model.names_offered_by_cluster import NO_RULE, NamesOfferedByCluster
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import QconfComplexRow
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.vocabulary import NO_RULE, NamesOfferedByCluster
+from gridbridge.model.remote_job_accounting import JobRunAccounting
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
 ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))

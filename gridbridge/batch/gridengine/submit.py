@@ -4,6 +4,11 @@ Grid Engine's clients have the same exit status for most errors, so a failed sub
 classified by its message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where noted).
 """
 
+from gridbridge.batch.batch_submission_outcome import (
+    SubmissionOutcome,
+    SubmissionResult,
+    answer_to_failed_submission,
+)
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.submitted_request import (
@@ -12,17 +17,12 @@ from gridbridge.batch.gridengine.submitted_request import (
     parse_job_request,
     parse_owner_and_account,
 )
-from gridbridge.batch.submission_result import (
-    SubmissionOutcome,
-    SubmissionResult,
-    answer_to_failed_submission,
-)
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
-from gridbridge.model.ids import parse_task_ranges
-from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.request import OWN_START, JobRequest, JobSpec, Pairs
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.job_request import OWN_START, JobRequest, JobSpec, Pairs
+from gridbridge.model.transfer_name import parse_task_ranges
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -151,7 +151,9 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
         # answers are rarely lost
-        from gridbridge.batch.gridengine.marked_arrays import find_arrays_by_submitted_name
+        from gridbridge.batch.gridengine.arrays_by_submitted_name import (
+            find_arrays_by_submitted_name,
+        )
 
         jobs = sorted({*jobs, *find_arrays_by_submitted_name(cell, listed, transfer, owner)})
     return jobs

@@ -7,8 +7,8 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import parse_task_ranges
-from gridbridge.model.request import JobRequest, Pairs
+from gridbridge.model.job_request import JobRequest, Pairs
+from gridbridge.model.transfer_name import parse_task_ranges
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
-from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.transfer_route import GridEngineCell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,16 +3,16 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.gridengine import home_queues, objects, submit
+from gridbridge.batch.gridengine import cell_object_queries, refused_home_job_marker, submit
 from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.ids import TransferId
-from gridbridge.model.message import shorten_reason
-from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer_message import shorten_reason
+from gridbridge.model.transfer_name import TransferId
+from gridbridge.model.transfer_route import GridEngineCell
 
 __all__ = (
     "keep_job_off_queues",
@@ -68,8 +68,8 @@ def keep_job_off_queues(
     job = str(local.job)
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
-    if not queues or not home_queues.could_run_at_home(
-        cell, home_queues.request_with_replaced_lists(own, None, queues)
+    if not queues or not refused_home_job_marker.could_run_at_home(
+        cell, refused_home_job_marker.request_with_replaced_lists(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run it")
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
@@ -92,9 +92,10 @@ def require_runnable_variant(
     """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
     own = submit.query_job_request(cell, str(local.job))
     requests = (
-        home_queues.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own)
+        refused_home_job_marker.request_with_replaced_lists(own, hard, queues)
+        for hard, queues in variants(own)
     )
-    if not any(home_queues.could_run_at_home(cell, request) for request in requests):
+    if not any(refused_home_job_marker.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
 
 
@@ -107,7 +108,7 @@ def query_job_rerun(
     """Return the job's own `-r`, or else what its possible local queues say of reruns."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(
-        request, objects.query_queue_rerun_settings(cell, transfer_queues)
+        request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues)
     )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_output import (
@@ -19,7 +19,7 @@ from gridbridge.batch.oar.oar_output import (
     parse_oar_resources,
 )
 from gridbridge.batch.oar.submit import run_client
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
@@ -70,7 +70,7 @@ def find_energy_saving_setting(configuration: str) -> str:
 
 def run_root_node_verb(*words: str) -> None:
     """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
-    root_helpers.run_gridbridge_as_root("node", *words)
+    privileged_helper_calls.run_gridbridge_as_root("node", *words)
 
 
 def query_node_facts(server: OarServer, host: str) -> OarNodeState:

@@ -4,7 +4,7 @@ These programs are setuid, so their caller can't kill them, and without their da
 for ever. An alarm(2) that is set before them ends them nevertheless (execve(2) keeps it).
 """
 
-from gridbridge.model.request import (
+from gridbridge.model.job_request import (
     VALUELESS,
     WORDS,
     JobRequest,
@@ -12,7 +12,7 @@ from gridbridge.model.request import (
     is_home_only_resource,
     split_name_and_relation,
 )
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json

@@ -26,7 +26,7 @@ from gridbridge.batch.oar.oar_output import (
     parse_oarstat_lines,
     split_combined_answer,
 )
-from gridbridge.batch.oar.resource_levels import (
+from gridbridge.batch.oar.oar_request_slots import (
     ANY,
     EVERY,
     NODES,
@@ -43,14 +43,6 @@ from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.elastic.cell import (
-    CellHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    RunningTaskGroup,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
@@ -59,14 +51,22 @@ from gridbridge.model.elastic.cell_configuration import (
     ResourceComparison,
 )
 from gridbridge.model.elastic.cell_configuration import CellResourceDefinition as Complex
-from gridbridge.model.route import OarServer
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    RunningTaskGroup,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
 from gridbridge.model.states import (
     JobState,
     JobStateFact,
     QueueInstanceState,
     QueueInstanceStateFact,
 )
-from gridbridge.shell import host as this_host
+from gridbridge.model.transfer_route import OarServer
+from gridbridge.shell import local_host_facts as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
 NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it

@@ -16,8 +16,8 @@ from gridbridge.batch.oar.oar_commands import (
     show_nodes_command,
     time_limited_command,
 )
-from gridbridge.model.ids import PREFIX
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_name import PREFIX
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import quote_for_sh
 
 PARTS_OF_STATUS = 4

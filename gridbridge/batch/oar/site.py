@@ -5,10 +5,10 @@ from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.status import query_cluster_snapshot
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import OarServer
-from gridbridge.model.site.host_facts import ClusterFacts
-from gridbridge.model.site.setup_findings import CellQconfSettings
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
+from gridbridge.model.site.transfer_host_facts import ClusterFacts
+from gridbridge.model.transfer_route import OarServer
 
 HAS_OPERATORS = False
 HAS_ENVIRONMENTS = False

@@ -27,7 +27,7 @@ from gridbridge.batch.oar.oar_output import (
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import PREFIX
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import (
     ArrayEndQuery,
     ArrayLimits,
@@ -35,10 +35,10 @@ from gridbridge.model.job import (
     JobEnd,
     JobKillReason,
 )
-from gridbridge.model.route import OarServer
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
-from gridbridge.model.vocabulary import ANY, NamesOfferedByCluster
+from gridbridge.model.transfer_name import PREFIX
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)

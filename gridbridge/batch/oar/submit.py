@@ -6,15 +6,15 @@ depend on the hold wait for that.
 
 import time
 
-from gridbridge.batch.oar import oar_commands
-from gridbridge.batch.submission_result import (
+from gridbridge.batch.batch_submission_outcome import (
     SubmissionOutcome,
     SubmissionResult,
     answer_to_failed_submission,
 )
+from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import CommandFailed
-from gridbridge.model.request import JobSpec
-from gridbridge.model.route import OarServer
+from gridbridge.model.job_request import JobSpec
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 
@@ -158,9 +158,7 @@ def delete_array(server: OarServer, array: str) -> None:
 
 def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -> None:
     """Delete the array tasks with these indices; ended tasks are no error."""
-    from gridbridge.model.campaigns.attempt_numbers import (
-        parse_index_ranges,  # transfers do without it
-    )
+    from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 
     ranges = parse_index_ranges(indices)
     living = [

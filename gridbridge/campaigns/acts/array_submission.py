@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,
@@ -12,12 +12,6 @@ from gridbridge.errors import (
     ParseError,
     RootLedgerUnreadable,
 )
-from gridbridge.model.campaigns.attempt_numbers import (
-    format_attempt_ranges,
-    format_index_ranges,
-    parse_attempt_ranges,
-    parse_index_ranges,
-)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     CampaignArray,
@@ -25,7 +19,14 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
-from gridbridge.model.places import (
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_attempt_ranges,
+    format_index_ranges,
+    parse_attempt_ranges,
+    parse_index_ranges,
+)
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import (
     HAS_ENDED,
     NO_FILE,
     NO_LEDGER,
@@ -35,7 +36,6 @@ from gridbridge.model.places import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.program import ownerless_jobs
 from gridbridge.shell.runner import CompletedProgram
 
@@ -85,9 +85,11 @@ def send(
         word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
     )
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    result = root_helpers.run_gridbridge_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
+    result = privileged_helper_calls.run_gridbridge_as_user(
+        verb, f"c.{first.campaign}", first.cluster, *words
+    )
     if result.status in ERRORS:
-        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
+        raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_refusal(result))
     lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
     return tuple(map(_sent, lines))
 
@@ -162,7 +164,7 @@ def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
 
     RootLedgerUnreadable if no ledger can be read.
     """
-    result = root_helpers.run_gridbridge_as_user("list-arrays", f"c.{campaign}")
+    result = privileged_helper_calls.run_gridbridge_as_user("list-arrays", f"c.{campaign}")
     _checked(result)
     text = result.stdout.decode("ascii")
     return tuple(_ledger_line(line) for line in text.splitlines())
@@ -170,7 +172,7 @@ def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
 
 def end(campaign: int) -> None:
     """Have root record that a campaign has ended; may be repeated."""
-    _checked(root_helpers.run_gridbridge_as_user("end-campaign", f"c.{campaign}"))
+    _checked(privileged_helper_calls.run_gridbridge_as_user("end-campaign", f"c.{campaign}"))
 
 
 def reopen_ended_campaign(campaign: int, request: str) -> None:
@@ -178,12 +180,12 @@ def reopen_ended_campaign(campaign: int, request: str) -> None:
 
     RootCampaignRefusal if the owner has made no such request.
     """
-    _checked(root_helpers.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
+    _checked(privileged_helper_calls.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 
 
 def _checked(result: CompletedProgram) -> None:
     if result.status in ERRORS:
-        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
+        raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_refusal(result))
     result.checked()
 
 
@@ -202,11 +204,11 @@ def _ledger_line(line: str) -> RootLedgerArray:
 
 
 def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
-    result = root_helpers.run_gridbridge_as_user(
+    result = privileged_helper_calls.run_gridbridge_as_user(
         verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
     )
     if result.status in LATER:
-        raise ERRORS[result.status](root_helpers.gridbridge_as_user_refusal(result))
+        raise ERRORS[result.status](privileged_helper_calls.gridbridge_as_user_refusal(result))
     return result.checked()
 
 

@@ -7,9 +7,9 @@ import click
 
 from gridbridge.campaigns.cli import login_node_relay
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster
 from gridbridge.state import drains
@@ -46,8 +46,8 @@ def gridclusters(
     """
     campaign_client.require_published_files(folder)
     clusters, events = (
-        event_commands.published_grid_clusters(folder),
-        event_commands.published_events(folder),
+        published_events_and_tasks.published_grid_clusters(folder),
+        published_events_and_tasks.published_events(folder),
     )
     if not clusters:
         output.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
@@ -73,7 +73,7 @@ def _info(
     cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool
 ) -> str:
     """Return a cluster's kind, free slots and the campaigns that it is closed to."""
-    is_down, numbers = event_commands.cluster_silence_and_closures(events, cluster.name)
+    is_down, numbers = published_events_and_tasks.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += [NOT_ASKED] if cluster.slots is None and not is_down else []
@@ -119,7 +119,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
-            text = event_commands.describe_event_to_user(event, {})
+            text = published_events_and_tasks.describe_event_to_user(event, {})
             output.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 

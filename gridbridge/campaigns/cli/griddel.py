@@ -2,12 +2,12 @@
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
 from gridbridge.campaigns.cli.gridstat import parse_task_argument
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
-from gridbridge.cli.options import VERBOSE, VERSION
+from gridbridge.cli.shared_options import VERBOSE, VERSION
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 
 SAID = {
@@ -97,10 +97,10 @@ def griddel(
         campaign, task = parse_task_argument(job)
         campaigns = (campaign,)
     try:
-        with runner_reply.report_late_runner_answer("griddel"):
+        with runner_wait_messages.report_late_runner_answer("griddel"):
             answers = campaign_client.request_runner_replies(verb, campaigns, task=task)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_reply.report_missing_runner_answer("griddel", error)
+        return runner_wait_messages.report_missing_runner_answer("griddel", error)
     for number, reply in answers.items():
         if reply is OwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
@@ -117,12 +117,12 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
         raise click.UsageError(
             "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
         )
-    return tuple(dict.fromkeys(map(event_commands.parse_campaign_number, words)))
+    return tuple(dict.fromkeys(map(published_events_and_tasks.parse_campaign_number, words)))
 
 
 def _is_task(word: str) -> bool:
     try:
-        event_commands.parse_cigri_job_id(word)
+        published_events_and_tasks.parse_cigri_job_id(word)
     except ValueError:
         return False
     return True

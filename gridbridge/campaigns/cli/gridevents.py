@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
+from gridbridge.cli.shared_options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
@@ -89,8 +89,8 @@ def gridevents(
     if is_any and (is_fix or is_again):
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaign_client.require_published_files(folder)
-    events = event_commands.select_published_events(
-        event_commands.published_events(folder),
+    events = published_events_and_tasks.select_published_events(
+        published_events_and_tasks.published_events(folder),
         campaign,
         number,
         is_global=is_global,
@@ -137,12 +137,12 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerRequestVerb, hint: str 
         output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
-        with runner_reply.report_late_runner_answer("gridevents"):
+        with runner_wait_messages.report_late_runner_answer("gridevents"):
             answers = campaign_client.request_runner_replies(
                 verb, numbers, of=tuple({event.campaign for event in events})
             )
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_reply.report_missing_runner_answer("gridevents", error)
+        return runner_wait_messages.report_missing_runner_answer("gridevents", error)
     for number, reply in answers.items():
         if reply is OwnerRequestReply.DONE:
             output.print_line(f"Event {number} closed")
@@ -193,12 +193,12 @@ def print_events(
         EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
-        parameters, words = event_commands.first_failed_task_details(event)
+        parameters, words = published_events_and_tasks.first_failed_task_details(event)
         if parameters:
             output.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
             output.print_line(f"  {word}")
-        if folder := event_commands.failed_start_directory(event):
+        if folder := published_events_and_tasks.failed_start_directory(event):
             output.print_line(f"its exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _cure(event)):
             output.print_line(cure)
@@ -239,7 +239,8 @@ def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tup
             event.cluster or "-",
         ),
         _local_time(event.opened_at),
-        f"{event_commands.describe_event_to_user(event, states)}{'' if event.closed_at else again}",
+        published_events_and_tasks.describe_event_to_user(event, states)
+        + ("" if event.closed_at else again),
     )
 
 

@@ -8,9 +8,9 @@ import click
 
 from gridbridge.campaigns.cli import REFUSED, login_node_relay
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.status_report import with_noun
 
 
@@ -35,20 +35,22 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
       gridfetch 12
       gridfetch 12 ~/results
     """
-    from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
+    from gridbridge.campaigns.tools import own_task_outputs  # batch systems are slow to load
 
     campaign_client.require_published_files(folder)
-    campaign = event_commands.find_published_campaign(number, folder)
+    campaign = published_events_and_tasks.find_published_campaign(number, folder)
     if not campaign:
         output.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
     ended = [
-        task for task in event_commands.list_published_tasks(campaign, 0, folder) if task.has_ended
+        task
+        for task in published_events_and_tasks.list_published_tasks(campaign, 0, folder)
+        if task.has_ended
     ]
     try:
-        locations = campaign_outputs.own_output_folders(number)
+        locations = own_task_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"
-        results = campaign_outputs.fetch_task_outputs(
+        results = own_task_outputs.fetch_task_outputs(
             ended, folder_here, locations, is_chosen=bool(to)
         )
     except ForeignOrMissingCampaignFile as error:

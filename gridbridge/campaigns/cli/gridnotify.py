@@ -4,11 +4,11 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
-from gridbridge.cli.options import VERSION
+from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.owner_request import OwnerRequestReply, OwnerRequestVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
@@ -78,12 +78,12 @@ def gridnotify(
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
     try:
-        with runner_reply.report_late_runner_answer("gridnotify"):
+        with runner_wait_messages.report_late_runner_answer("gridnotify"):
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_reply.report_missing_runner_answer("gridnotify", error)
+        return runner_wait_messages.report_missing_runner_answer("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:

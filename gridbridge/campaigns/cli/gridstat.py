@@ -13,9 +13,9 @@ from gridbridge.campaigns.cli.gridstat_views import (
     UnknownCampaignOrTask,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output, plot_files
-from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 
 OF_ONE = "-f, -e, -J, --failed"
@@ -147,7 +147,7 @@ def _show(
         (picture, lambda: gridstat_views.plot_campaign_task_ends(campaigns[0], picture, view)),
         (
             options["is_jdl"],
-            lambda: output.print_json(event_commands.read_own_jdl(campaigns[0].number)),
+            lambda: output.print_json(published_events_and_tasks.read_own_jdl(campaigns[0].number)),
         ),
         (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
         (
@@ -220,6 +220,6 @@ def main() -> None:
 def parse_task_argument(text: str) -> tuple[int, int]:
     """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
     try:
-        return event_commands.parse_cigri_job_id(text)
+        return published_events_and_tasks.parse_cigri_job_id(text)
     except ValueError as error:
         raise click.UsageError(f"-j {error}") from error

@@ -13,10 +13,7 @@ from gridbridge.campaigns.cli.campaign_table import (
     cigri_campaign_line,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import (
-    campaign_client,
-    event_commands,
-)
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_task_cancelled_by_owner
@@ -76,7 +73,7 @@ def show_campaigns(
 
 def show_campaign(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
-    campaign = event_commands.campaign_with_cluster_progress(campaign, view.folder)
+    campaign = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
@@ -94,9 +91,9 @@ def show_campaign_with_tasks(
     campaign: ShownCampaign, first: int, view: GridstatOutputOptions
 ) -> None:
     """Print a campaign and its tasks, beginning with task number `first`."""
-    parameters = event_commands.own_task_parameters(campaign.number)
-    tasks = event_commands.list_published_tasks(campaign, first, view.folder)
-    counted = event_commands.campaign_with_cluster_progress(campaign, view.folder)
+    parameters = published_events_and_tasks.own_task_parameters(campaign.number)
+    tasks = published_events_and_tasks.list_published_tasks(campaign, first, view.folder)
+    counted = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     if view.is_json:
         output.print_json(
             _plain(counted)
@@ -116,11 +113,11 @@ def show_campaign_with_tasks(
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
-    bad = event_commands.finally_failed_tasks(campaign, view.folder)
+    bad = published_events_and_tasks.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(
         task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state)
     )
-    parameters = event_commands.own_task_parameters(campaign.number)
+    parameters = published_events_and_tasks.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) for task in tasks]
@@ -136,8 +133,8 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
 
 def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     """Print the open events of a campaign."""
-    published = event_commands.published_events(view.folder)
-    chosen = event_commands.select_published_events(
+    published = published_events_and_tasks.published_events(view.folder)
+    chosen = published_events_and_tasks.select_published_events(
         published, campaign.number, None, is_global=False, is_all=False
     )
     happened.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
@@ -152,9 +149,11 @@ def show_task(
     is_error: bool,
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
-    campaign = event_commands.find_published_campaign(number, view.folder)
+    campaign = published_events_and_tasks.find_published_campaign(number, view.folder)
     published_task = (
-        event_commands.find_published_task(campaign, task, view.folder) if campaign else None
+        published_events_and_tasks.find_published_task(campaign, task, view.folder)
+        if campaign
+        else None
     )
     if not published_task:
         raise UnknownCampaignOrTask(f"no job {number}.{task}")
@@ -164,7 +163,7 @@ def show_task(
         )
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
-    parameters = event_commands.own_task_parameters(number)
+    parameters = published_events_and_tasks.own_task_parameters(number)
     if view.is_json:
         output.print_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
@@ -180,7 +179,7 @@ def show_task(
 
 def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
     """Plot when the tasks of a campaign ended, into a file."""
-    ends = event_commands.task_end_times(shown, view.folder)
+    ends = published_events_and_tasks.task_end_times(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
     from gridbridge.campaigns.cli import campaign_plot  # half a second
@@ -191,15 +190,15 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
 
 
 def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
-    from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
+    from gridbridge.campaigns.tools import own_task_outputs  # batch systems are slow to load
 
-    stream = campaign_outputs.ERR if is_error else campaign_outputs.OUT
-    locations = campaign_outputs.own_output_folders(number)
-    texts, problems = campaign_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
+    stream = own_task_outputs.ERR if is_error else own_task_outputs.OUT
+    locations = own_task_outputs.own_output_folders(number)
+    texts, problems = own_task_outputs.read_task_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
         output.print_error(f"gridstat: {problem}")
     if not texts and not problems:
-        path = f"{locations[task.cluster].folder}/{campaign_outputs.task_output_name(task, stream)}"
+        path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_name(task, stream)}"
         none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
         output.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
@@ -208,14 +207,14 @@ def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
 
 
 def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str], list[str]]:
-    from gridbridge.campaigns.tools import campaign_outputs
+    from gridbridge.campaigns.tools import own_task_outputs
 
     try:
-        locations = campaign_outputs.own_output_folders(number)
+        locations = own_task_outputs.own_output_folders(number)
     except ForeignOrMissingCampaignFile:
         return {}, []
-    return campaign_outputs.read_task_output_tails(
-        tasks, campaign_outputs.ERR, LAST_BYTES, locations
+    return own_task_outputs.read_task_output_tails(
+        tasks, own_task_outputs.ERR, LAST_BYTES, locations
     )
 
 

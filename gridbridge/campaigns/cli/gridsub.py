@@ -8,12 +8,15 @@ from click.core import ParameterSource
 from gridbridge.campaigns.cli import (
     REFUSED,
     UNREACHABLE,
-    gridsub_input,
+    gridsub_campaign_source,
     gridwait,
     login_node_relay,
-    runner_reply,
+    runner_wait_messages,
 )
-from gridbridge.campaigns.cli.gridsub_input import CampaignSourceOptions, read_jdl_or_script
+from gridbridge.campaigns.cli.gridsub_campaign_source import (
+    CampaignSourceOptions,
+    read_jdl_or_script,
+)
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import admission_rules, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
@@ -25,10 +28,10 @@ from gridbridge.campaigns.tools.campaign_client import (
 )
 from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import VERSION
+from gridbridge.cli.shared_options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.places import CAMPAIGNS
+from gridbridge.model.fixed_paths import CAMPAIGNS
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
 KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
@@ -224,12 +227,12 @@ def gridsub(
             if added_to is not None:
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
-                raise click.UsageError(gridsub_input.USAGE)
+                raise click.UsageError(gridsub_campaign_source.USAGE)
             return _submit(typed, options, is_ready=is_ready)
     except (ConfigError, ForeignOrMissingCampaignFile, CampaignSubmissionRefusal) as error:
         return _refused(error)
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return runner_reply.report_missing_runner_answer("gridsub", error)
+        return runner_wait_messages.report_missing_runner_answer("gridsub", error)
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
@@ -249,9 +252,9 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         # the decisions of a cycle are slow to load
-        from gridbridge.campaigns.cli import campaign_preview
+        from gridbridge.campaigns.cli import gridsub_check_preview
 
-        return campaign_preview.print_submission_check(parsed)
+        return gridsub_check_preview.print_submission_check(parsed)
     admitted = admission_rules.require_admission_by_rules(parsed)
     return _report(_submitted(admitted), admitted, options)
 
@@ -267,7 +270,7 @@ def _submitted(admitted: ParsedJdl) -> int:
             raise NoRunnerForRequest(str(error)) from error
         except GridbridgeError as error:
             raise CampaignSubmissionRefusal(str(error)) from error
-    with runner_reply.report_late_runner_answer("gridsub"):
+    with runner_wait_messages.report_late_runner_answer("gridsub"):
         return campaign_client.submit_campaign(admitted)
 
 
@@ -279,11 +282,11 @@ def _add(
     options: list[str],
 ) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
-        raise click.UsageError(gridsub_input.USAGE)
+        raise click.UsageError(gridsub_campaign_source.USAGE)
     if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
         return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
-    status = gridsub_input.add_campaign_tasks(
+    status = gridsub_campaign_source.add_campaign_tasks(
         number, file, text, is_check=is_check, is_details="--details" in options
     )
     return status or _waited(number, "--wait" in options and not is_check)
@@ -298,9 +301,15 @@ def _go_on_adding(
 
 
 def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
-    more = [runner_reply.stored_campaign_json(number, parsed)] if "--details" in options else []
+    more = (
+        [runner_wait_messages.stored_campaign_json(number, parsed)]
+        if "--details" in options
+        else []
+    )
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = runner_reply.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
+    status = runner_wait_messages.print_stored_submission(
+        "gridsub", lines, f"campaign {number} is stored"
+    )
     return status or _waited(number, "--wait" in options)
 
 

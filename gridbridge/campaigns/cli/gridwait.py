@@ -6,12 +6,12 @@ from collections.abc import Callable
 import click
 
 from gridbridge.campaigns.cli import login_node_relay
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.cli.shared_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.status_report import with_noun
 from gridbridge.shell.retry import poll_until
 
@@ -57,11 +57,12 @@ def wait_for_campaign_end(
     the program's name.
     """
     if not poll_until(
-        lambda: event_commands.find_published_campaign(number, folder) is not None, SHOWN_S
+        lambda: published_events_and_tasks.find_published_campaign(number, folder) is not None,
+        SHOWN_S,
     ):
         output.print_error(f"{program}: no campaign {number}")
         return FAILED
-    while campaign := event_commands.find_published_campaign(number, folder):
+    while campaign := published_events_and_tasks.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)

@@ -18,9 +18,9 @@ import click
 from gridbridge.campaigns.cli import UNANSWERED
 from gridbridge.cli import error_boundary, output
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import CONFIG, PUBLISHED
-from gridbridge.shell import exec_relay
-from gridbridge.shell.files import is_owned_by_current_user
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.shell import remote_program_relay
+from gridbridge.shell.safe_files import is_owned_by_current_user
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
@@ -102,12 +102,12 @@ def run_on_transfer_host(
     command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
-    status = exec_relay.run_by_callers_ssh(
+    status = remote_program_relay.run_by_callers_ssh(
         transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input
     )
-    if status not in (exec_relay.FAILED, exec_relay.UNREACHED):
+    if status not in (remote_program_relay.FAILED, remote_program_relay.UNREACHED):
         return status
-    is_begun = changes and status == exec_relay.FAILED
+    is_begun = changes and status == remote_program_relay.FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
     output.print_error(message.format(name, transfer_host))
     return UNANSWERED if is_begun else lost
@@ -123,10 +123,10 @@ def run_and_fetch_output_files(transfer_host: str, name: str, files: RelayedOutp
             )
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = exec_relay.run_and_fetch_written_files(
+            status = remote_program_relay.run_and_fetch_written_files(
                 transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
             )
-            if status == exec_relay.FAILED:
+            if status == remote_program_relay.FAILED:
                 output.print_error(EITHER.format(name, transfer_host))
                 return error_boundary.ERROR
             _put(f"{folder}/out", files.to)

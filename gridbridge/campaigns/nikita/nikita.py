@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from gridbridge.batch.clusters import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita_queries import (
@@ -22,20 +22,19 @@ from gridbridge.campaigns.nikita.nikita_queries import (
     listed_campaign_tasks,
 )
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerTimeBudget
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import count_usable_slots
 from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
-from gridbridge.campaigns.runner.cluster_task_counts import count_usable_slots
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import (
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
     CampaignPreemptionRows,
     Marked,
     TaskDeletionMarkRows,
 )
-from gridbridge.decisions.campaigns import task_cancellation_rules as rules
-from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
-from gridbridge.decisions.campaigns.preemption_rules import group_victims_by_array
+from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
+from gridbridge.decisions.campaigns.task_preemption_planning import group_victims_by_array
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, group_into_ranges
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -43,7 +42,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
 )
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
     ArrayCancellation,
@@ -54,10 +53,11 @@ from gridbridge.model.campaigns.cancellation import (
     NikitaTimeouts,
 )
 from gridbridge.model.campaigns.preemption import BlockedLocalRequest, PreemptedTasks
-from gridbridge.model.places import NIKITA_CLOCKS
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.decisions.campaigns import task_cancellation_rules as rules
-from gridbridge.decisions.campaigns.preemption_rules import is_request_of_preemption
-from gridbridge.model.campaigns.cancellation import NikitaDeletionPlan, NikitaSituation
+from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
+from gridbridge.decisions.campaigns.task_preemption_planning import is_request_of_preemption
+from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaSituation
 from gridbridge.model.campaigns.preemption import BlockedLocalRequest
+from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "nikita"
 

@@ -10,20 +10,24 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import (
     CampaignOwnerRequestHandler,
     Do,
     execute_owner_request,
 )
-from gridbridge.campaigns.store import campaign_files, host_clocks
-from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
-from gridbridge.decisions.campaigns import preemption_rules as rules
+from gridbridge.campaigns.store import campaign_files, nikita_host_clocks
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+    CampaignPreemptionRows,
+    Marked,
+)
+from gridbridge.decisions.campaigns import task_preemption_planning as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
     ArrayTasksInSameState,
@@ -32,7 +36,6 @@ from gridbridge.model.campaigns.cancellation import (
     ClockJump,
     HostClockReadings,
 )
-from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
 from gridbridge.model.campaigns.preemption import (
     BlockedLocalRequest,
@@ -42,10 +45,11 @@ from gridbridge.model.campaigns.preemption import (
     PreemptedTasks,
     WaitingLocalRequest,
 )
-from gridbridge.model.places import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.shell import host, poller_lock
+from gridbridge.shell import local_host_facts as host
+from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -245,7 +249,7 @@ class HostClockWatch:
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
-        before = host_clocks.read_nikita_host_clocks(self._path)
+        before = nikita_host_clocks.read_nikita_host_clocks(self._path)
         now = HostClockReadings(
             boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
@@ -258,7 +262,7 @@ class HostClockWatch:
         """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
         try:
             if self._seen:
-                host_clocks.save_nikita_host_clocks(self._seen, self._path)
+                nikita_host_clocks.save_nikita_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 

@@ -4,7 +4,7 @@ from gridbridge.campaigns.runner.campaign_program_start import (
     CampaignProgramFactory,
     start_campaign_program,
 )
-from gridbridge.model.places import NIKITA_LOCK
+from gridbridge.model.fixed_paths import NIKITA_LOCK
 
 DOES = "Delete tasks of campaigns that wait or run where they should not."
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_files import NewCampaignFile
-from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
-from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
+from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.places import CAMPAIGNS
+from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.model.status_report import with_noun
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.state.database import StateFile
 
 MOST_PARTS = 1000  # parts of a campaign: root reads the list of parts for each array
@@ -78,7 +78,7 @@ class AddedTasksIntake:
         if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
-        return replace(new_file, token=files.random_file_name()) if is_given else None
+        return replace(new_file, token=safe_files.random_file_name()) if is_given else None
 
     def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> AddedTasks:
         part = AddedTasks(

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.completion_forecast import (
     forecast_campaign_end,
     forecast_error_share,
     summarize_forecast_errors,
 )
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -32,6 +31,7 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaignAtCluster,
     ShownForecastErrors,
 )
+from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock
 
 WINDOW = timedelta(hours=1)  # for counting ended tasks, as in CiGri

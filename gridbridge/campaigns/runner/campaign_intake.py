@@ -23,11 +23,11 @@ from gridbridge.campaigns.runner.owner_requests import (
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_files import NewCampaignFile
-from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
-from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
+from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
@@ -42,13 +42,13 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection, RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
-from gridbridge.model.message import shorten_reason
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
+from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.status_report import with_noun
+from gridbridge.model.transfer_message import shorten_reason
 from gridbridge.program.encoding import decode_model_value
-from gridbridge.shell import files, host
+from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LogQuota
+from gridbridge.shell.log_line_quota import LogQuota
 from gridbridge.state import published_files
 from gridbridge.state.database import StateFile
 
@@ -198,7 +198,7 @@ class CampaignIntake:
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
         # a token that no other file can have
-        self._campaigns.add(campaign, files.random_file_name())
+        self._campaigns.add(campaign, safe_files.random_file_name())
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
@@ -367,7 +367,7 @@ class CampaignIntake:
 
         gridsub applied the same rules before it submitted the file.
         """
-        groups = frozenset(host.groups_of_account(new_file.owner))
+        groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(
             user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
         )

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from gridbridge.campaigns.acts import site_programs
+from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
-from gridbridge.decisions.campaigns import notification_rules as rules
-from gridbridge.decisions.campaigns.notification_rules import is_channel_configured
+from gridbridge.decisions.campaigns import notification_composition as rules
+from gridbridge.decisions.campaigns.notification_composition import is_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.owner_request import (
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
-from gridbridge.shell import trust
+from gridbridge.shell import file_trust
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -107,7 +107,7 @@ class SubscriptionRequestHandler:
         now = self._clock.now()
         return NotificationSubscription(
             uid=request.uid,
-            owner=trust.account_name_or_uid(request.uid),
+            owner=file_trust.account_name_or_uid(request.uid),
             way=way,
             identity=request.identity,
             severity=severity,
@@ -168,7 +168,7 @@ class CampaignNotifier:
         database: StateFile,
         policy: NotificationsSection,
         clock: Clock,
-        deliver: Tell = site_programs.deliver_notification,
+        deliver: Tell = stress_and_mail_programs.deliver_notification,
     ) -> None:
         self._subscriptions = NotificationSubscriptionRows(database)
         self._events = CampaignEventRows(database)
@@ -208,7 +208,7 @@ class CampaignNotifier:
 
         Raises GridbridgeError if a result cannot be recorded.
         """
-        self._note(site_programs.LONGEST_S)
+        self._note(stress_and_mail_programs.LONGEST_S)
 
     def _set_back(
         self, subscription: NotificationSubscription, now: datetime

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import describe_error
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
@@ -17,11 +17,11 @@ from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
 from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.program.version import version_with_commit
-from gridbridge.program.work.owner_threads import is_thread_start_failure
+from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import runner
-from gridbridge.shell.account import become_account
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.process_account import become_account
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
@@ -83,7 +83,7 @@ def _run(
     policy = configuration.policy
     if not policy.is_personal:
         become_account(policy.site.service_account)
-    root_helpers.choose_sudo_or_personal_call(policy)
+    privileged_helper_calls.choose_sudo_or_personal_call(policy)
     service_process.start_service_log(policy)
     if not is_dry:
         cycle.take_program_lock(lock, name, ANOTHER_RUNS)

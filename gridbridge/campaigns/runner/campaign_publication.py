@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.cluster_task_counts import campaign_capacity_by_cluster as room_of
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
+    campaign_capacity_by_cluster as room_of,
+)
 from gridbridge.campaigns.store import (
     published_campaign_files,
 )
@@ -15,7 +17,6 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
@@ -42,9 +43,10 @@ from gridbridge.model.campaigns.published_tasks import (
     sum_task_end_counts,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

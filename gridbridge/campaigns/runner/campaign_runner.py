@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.batch.clusters import keep_ssh_connections_open
+from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner import campaign_journal
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
@@ -19,22 +20,24 @@ from gridbridge.campaigns.runner.campaign_publication import (
     CampaignPublisher,
     EventAndCapacityPublisher,
 )
-from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
+from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageAccounting
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows, CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import (
+    CampaignStatisticsRows,
+    CampaignUsageRows,
+)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
-from gridbridge.model.places import CONFIG, RUNNER_SITE
+from gridbridge.model.fixed_paths import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
-from gridbridge.program.watch import last_answers
-from gridbridge.shell import files
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.program.watch import last_cluster_snapshots
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
@@ -60,13 +63,13 @@ def require_unchanged_site_name(
     if before and campaigns.open_arrays():
         raise ConfigError((OTHER.format(CONFIG, name, before),))
     if not is_dry:
-        files.replace_file_atomically(path, name.encode())
+        safe_files.replace_file_atomically(path, name.encode())
 
 
 def _saved_name(path: str) -> str:
     """Return the stored site name; empty if none is stored."""
     try:
-        return files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode("ascii", "replace")
+        return safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):
         return ""
 
@@ -160,7 +163,7 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
-            last_answers.publish_local_only_queues(
+            last_cluster_snapshots.publish_local_only_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # jobs submitted later obey the published list
         self._shares.count(situation, plan)

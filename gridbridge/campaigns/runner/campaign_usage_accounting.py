@@ -5,10 +5,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
 from gridbridge.decisions.campaigns.fairshare import add_ended_tasks_to_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
@@ -22,8 +21,9 @@ from gridbridge.model.campaigns.cycle_plan import (
     DecayedUsage,
     FairShareInputs,
 )
+from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.policy import Policy
-from gridbridge.shell import host
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 
 FORGOTTEN_S = 1.0  # slot-seconds; less usage is deleted, for it changes no decision
@@ -82,7 +82,7 @@ class CampaignUsageAccounting:
     def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
         """Return the groups of each owner; empty if no rule uses groups."""
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
-        return {owner: host.groups_of_account(owner) for owner in owners}
+        return {owner: local_host_facts.groups_of_account(owner) for owner in owners}
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]

@@ -6,17 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TypeVar
 
-from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.batch.optional_abilities import CampaignArrayEndReader
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
 from gridbridge.campaigns.acts.array_submission import array_job_name, drop_foreign_array_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import CampaignArray
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away
-from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot
+from gridbridge.model.transfer_route import Away
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
@@ -26,7 +26,7 @@ from gridbridge.program.watch.cluster_observer import (
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
-from gridbridge.state.database.snapshots import LastClusterQueryResult
+from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)

@@ -12,24 +12,23 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerTimeBudget,
 )
-from gridbridge.campaigns.runner.ledger_reconciliation import EndedCampaignLedgerCloser
-from gridbridge.campaigns.runner.submission_results import (
+from gridbridge.campaigns.runner.campaign_cycle_recorder import (
+    CampaignStatisticsRecorder,
+    CampaignTaskEndRecorder,
+)
+from gridbridge.campaigns.runner.root_ledger_closing import EndedCampaignLedgerCloser
+from gridbridge.campaigns.runner.submission_failure_events import (
     SubmissionResultRecorder,
     SubmitFailureEventRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.runner.task_end_recorder import (
-    CampaignStatisticsRecorder,
-    CampaignTaskEndRecorder,
-)
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.competing_attempts import is_unreleased_array_unwanted
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
-from gridbridge.model.campaigns.attempt_numbers import MAX_ARRAY_TASKS
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     CampaignArray,
@@ -38,9 +37,13 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
 from gridbridge.model.campaigns.speculation import SupersededAttempts
+from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

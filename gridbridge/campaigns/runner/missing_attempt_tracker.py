@@ -7,17 +7,17 @@ import json
 import logging
 from collections.abc import Iterable, Set
 
-from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, Place
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows, Place
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.campaigns.attempt_numbers import (
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
+from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
+from gridbridge.model.campaigns.task_attempt_ranges import (
     format_index_ranges,
     group_into_ranges,
     parse_index_ranges,
 )
-from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
-from gridbridge.model.campaigns.cancellation import TaskMissingSince
-from gridbridge.model.places import RUNNER_RAN
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import RUNNER_RAN
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 
 MAX_BYTES = 64 << 20
@@ -85,7 +85,7 @@ class MissingAttemptTracker:
         raw = json.dumps(ran).encode()
         try:
             if raw != self._saved_ran:
-                files.replace_file_atomically(self._path, raw)
+                safe_files.replace_file_atomically(self._path, raw)
                 self._saved_ran = raw
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
@@ -146,7 +146,7 @@ def _position(attempt: TaskAttempt) -> Place:
 def _read(path: str) -> dict[Key, Set[int]]:
     """Load the indices of arrays that had started when an earlier run saw them."""
     try:
-        ran = json.loads(files.read_file_only_owner_writes(path, MAX_BYTES)[0])
+        ran = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         return {_array(of): _indices(str(indices)) for of, indices in ran.items()}
     except (OSError, StateError, ParseError, ValueError, AttributeError):
         return {}

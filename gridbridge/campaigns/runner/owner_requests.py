@@ -12,19 +12,19 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
-from gridbridge.campaigns.runner.task_end_recorder import (
+from gridbridge.campaigns.runner.campaign_cycle_recorder import (
     CampaignStatisticsRecorder,
     CampaignTaskEndRecorder,
 )
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
-from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
-from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Campaign,
@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.owner_request import (
     OwnerRequestReply,
     OwnerRequestVerb,
 )
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED
+from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

@@ -4,7 +4,7 @@ from gridbridge.campaigns.runner.campaign_program_start import (
     CampaignProgramFactory,
     start_campaign_program,
 )
-from gridbridge.model.places import RUNNER_LOCK
+from gridbridge.model.fixed_paths import RUNNER_LOCK
 
 DOES = "Take campaigns in, look what became of their tasks, and send more of them."
 

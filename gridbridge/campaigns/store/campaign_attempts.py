@@ -19,12 +19,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
-from gridbridge.model.campaigns.attempt_numbers import (
-    FIRST_PROLOGUE_TASK,
-    parse_prologue_task,
-    prologue_task_number,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
@@ -36,6 +31,11 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cycle_plan import LastPrologueAttempt, PrologueStart
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    FIRST_PROLOGUE_TASK,
+    parse_prologue_task,
+    prologue_task_number,
+)
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,

@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
-from gridbridge.state.database.columns import (
+from gridbridge.state.database.column_types import (
     COUNTED,
     METADATA,
     JsonColumn,

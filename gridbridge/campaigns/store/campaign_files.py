@@ -18,12 +18,15 @@ from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox as picked
-from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
+from gridbridge.campaigns.store.root_campaign_file_reader import (
+    MAX_FIRST_BYTES,
+    first_line_of_campaign_file,
+)
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
-from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
+from gridbridge.shell import safe_files
 from gridbridge.state import published_files
 
 NEW, BEGUN = "new.", f"{picked.BEGUN}/in."
@@ -66,8 +69,8 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
-    token = files.random_file_name()
-    files.replace_file_atomically(
+    token = safe_files.random_file_name()
+    safe_files.replace_file_atomically(
         f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640
     )
     return token
@@ -121,10 +124,10 @@ def write_owner_request(
 
     `of` names the campaigns of the events: root's helper reads them.
     """
-    token = files.random_file_name()
+    token = safe_files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640
     )
     return token
@@ -164,7 +167,7 @@ def take_owner_requests(
 def _request(path: str) -> CampaignOwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
-        data, facts = files.read_file_only_owner_writes(path, ASKED_BYTES)
+        data, facts = safe_files.read_file_only_owner_writes(path, ASKED_BYTES)
         table = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
         verb, task = OwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
@@ -208,7 +211,7 @@ def keep_subscription_for_root(token: str, folder: str = CAMPAIGNS) -> None:
 
 def remove_kept_subscription(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a kept subscription request; repeatable."""
-    files.remove_file(f"{folder}/{WISH}{token}")
+    safe_files.remove_file(f"{folder}/{WISH}{token}")
 
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
@@ -231,7 +234,7 @@ def rename_to_campaign_number(
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
-            os.rename(numbered, f"{folder}/{files.random_file_name('odd.')}")
+            os.rename(numbered, f"{folder}/{safe_files.random_file_name('odd.')}")
         os.rename(begun, numbered)
     except FileNotFoundError:
         return
@@ -344,7 +347,7 @@ def _owner_of(path: str) -> int | None:
 
 
 def _texts(path: str, owner: int | None) -> list[str]:
-    data, _ = files.read_file_only_owner_writes(path, MAX_BYTES, owner)
+    data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
@@ -362,7 +365,7 @@ def publish_campaign_answer(token: str, reply: object, published: str = PUBLISHE
 
 def _read(path: str, token: str) -> NewCampaignFile:
     _require_head(path)
-    data, facts = files.read_file_only_owner_writes(path, MAX_BYTES)
+    data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
     return NewCampaignFile(
         token=token,
         uid=facts.st_uid,
@@ -403,7 +406,7 @@ def _name_of(uid: int) -> str:
 def _remove(path: str) -> None:
     """Remove a file; a folder that its owner made in its place is left alone."""
     with suppress(IsADirectoryError):
-        files.remove_file(path)
+        safe_files.remove_file(path)
 
 
 def _unlink(path: str) -> bool:

@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain, islice
 
 from gridbridge.errors import StateError
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 TOKEN = re.compile("[0-9a-f]{32}")  # the form of files.random_name
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
@@ -68,7 +68,9 @@ def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
 def _known_word() -> Iterator[str]:
     """Yield the token stored in this user's home directory, if any."""
     with suppress(OSError, StateError, KeyError):
-        data, _ = files.read_file_only_owner_writes(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
+        data, _ = safe_files.read_file_only_owner_writes(
+            f"{_home()}/{WORD}", WORD_BYTES, os.geteuid()
+        )
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word
@@ -80,7 +82,7 @@ def _new_word() -> Iterator[str]:
     with suppress(OSError, StateError, KeyError):
         path = f"{_home()}/{WORD}"
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        files.replace_file_atomically(path, word.encode(), 0o600)
+        safe_files.replace_file_atomically(path, word.encode(), 0o600)
     yield word
 
 
@@ -90,7 +92,7 @@ def _home() -> str:
 
 @cache
 def _spare() -> str:
-    return files.random_file_name()
+    return safe_files.random_file_name()
 
 
 def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
@@ -104,7 +106,7 @@ def list_campaign_inbox(folder: str) -> list[str]:
 
     The first files of each kind and person are enough: the next scan finds the others.
     """
-    paths = [f"{BEGUN}/{name}" for name in files.list_folder(f"{folder}/{BEGUN}")]
+    paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
             paths += [f"{person}/{name}" for name in _first(_some_names(end))]
@@ -188,7 +190,7 @@ def take_new_inbox_files(
         with suppress(OSError):
             _admit(path, brought, taken_prefix, folder)
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
-    finished = (f"{BEGUN}/{name}" for name in files.list_folder(f"{folder}/{BEGUN}"))
+    finished = (f"{BEGUN}/{name}" for name in safe_files.list_folder(f"{folder}/{BEGUN}"))
     return [
         path.removeprefix(taken_prefix)
         for path in select_inbox_files_fairly(finished, prefix, folder)
@@ -199,7 +201,7 @@ def _move(path: str, folder: str) -> str:
     """Move a file into the service's folder; the new name includes the inbox owner's uid."""
     person, _, name = path.partition("/")
     kind, _, token = name.partition(".")
-    files.make_private_folder(f"{folder}/{BEGUN}")
+    safe_files.make_private_folder(f"{folder}/{BEGUN}")
     with _opened(person, folder) as (end, uid):
         moved = f"{BEGUN}/{kind}.{uid}.{token}"
         os.rename(name, f"{folder}/{moved}", src_dir_fd=end)
@@ -215,7 +217,7 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
     if str(os.lstat(f"{folder}/{path}").st_uid) == uid:
         os.rename(f"{folder}/{path}", f"{folder}/{taken_prefix}{token}")
     else:
-        files.remove_file(f"{folder}/{path}")
+        safe_files.remove_file(f"{folder}/{path}")
 
 
 def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:

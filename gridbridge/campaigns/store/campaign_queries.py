@@ -13,13 +13,13 @@ from sqlalchemy import (
     update,
 )
 
-from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
+from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import (
     ARRAY,
     ARRAYS,

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.campaigns.store import campaign_queries as queries
-from gridbridge.campaigns.store.predictions import FORECASTS
+from gridbridge.campaigns.store.campaign_statistics_rows import FORECASTS
 from gridbridge.model.campaigns.campaign import (
     AddedTasks,
     ArraySubmissionState,

@@ -7,9 +7,8 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
-from gridbridge.campaigns.store.cancellation_marks import WAYS
-from gridbridge.campaigns.store.predictions import ENDS, RATIOS
-from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
+from gridbridge.campaigns.store.campaign_statistics_rows import ENDS, RATIOS
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import WAYS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_tasks import (
@@ -18,6 +17,7 @@ from gridbridge.model.campaigns.published_tasks import (
     TaskPreemption,
 )
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
+from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,

@@ -19,8 +19,8 @@ from gridbridge.model.campaigns.published_tasks import (
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
-from gridbridge.model.places import PUBLISHED
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.shell import safe_files
 from gridbridge.state import published_files, published_json
 
 NAMES: Mapping[type, str] = {
@@ -41,7 +41,7 @@ OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 
 def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}",
         published_json.encode_published_value(value),
         durable=False,
@@ -58,7 +58,7 @@ def publish_campaign_tasks(
 ) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False
     )
 
@@ -70,7 +70,7 @@ def read_published_campaign_tasks(
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
-            lines = files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
+            lines = safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
             return {task.number: task for task in map(_task, lines)}
         except (ValueError, IndexError, KeyError) as error:
             raise StateError(f"{path}: not what this version of gridbridge publishes") from error
@@ -94,7 +94,7 @@ def append_published_end_counts(
 def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
-        data, _ = files.read_file_only_owner_writes(
+        data, _ = safe_files.read_file_only_owner_writes(
             f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES
         )
     except FileNotFoundError:
@@ -106,13 +106,13 @@ def mark_pending_publications(campaigns: Iterable[int], folder: str = PUBLISHED)
     """Record the campaigns whose published tasks are about to change."""
     published_files.make_published_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
-    files.replace_file_atomically(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+    safe_files.replace_file_atomically(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns whose update was interrupted by a kill."""
     try:
-        data, _ = files.read_file_only_owner_writes(f"{folder}/{TOUCHING}", MAX_BYTES)
+        data, _ = safe_files.read_file_only_owner_writes(f"{folder}/{TOUCHING}", MAX_BYTES)
     except FileNotFoundError:
         return frozenset()
     return frozenset(map(int, data.split()))
@@ -129,7 +129,7 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
 
 def clear_pending_publications(folder: str = PUBLISHED) -> None:
     """Record that all pending changes are published."""
-    files.remove_file(f"{folder}/{TOUCHING}")
+    safe_files.remove_file(f"{folder}/{TOUCHING}")
 
 
 def remove_published_tasks(campaign: int, folder: str = PUBLISHED) -> None:

@@ -10,7 +10,7 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 
-from gridbridge.campaigns.store.sent_tasks import SubmittedTaskIndex
+from gridbridge.campaigns.store.submitted_task_index import SubmittedTaskIndex
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignEndInRootLedger,
@@ -18,8 +18,8 @@ from gridbridge.errors import (
     RootLedgerUnreadable,
     SpeculativeCopyRefusal,
 )
-from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges
-from gridbridge.model.places import LEDGER, LEDGER_CUT
+from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges
+from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:

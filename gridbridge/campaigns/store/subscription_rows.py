@@ -14,7 +14,12 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSubscription,
 )
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
-from gridbridge.state.database.columns import COUNTED, METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.database.column_types import (
+    COUNTED,
+    METADATA,
+    PrintableTextColumn,
+    UtcTimeColumn,
+)
 from gridbridge.state.database.transaction import StateFile
 
 SUBSCRIPTIONS = Table(

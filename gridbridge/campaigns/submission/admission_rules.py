@@ -11,20 +11,20 @@ from types import FunctionType
 
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.transfer.offered_names import conditions_sge_cannot_express
+from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model import vocabulary
+from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.admission import AdmissionResult, AdmissionRule, CampaignCandidate
-from gridbridge.model.campaigns.host_properties import (
+from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import JobRequest
 from gridbridge.program import users_configuration
-from gridbridge.shell import files, host, trust
-from gridbridge.state.published_values import read_offered_names
+from gridbridge.shell import file_trust, local_host_facts, safe_files
+from gridbridge.state.published_file_formats import read_offered_names
 
 MAX_BYTES = 1 << 20
 ENDING = ".py"
@@ -33,7 +33,7 @@ LONGEST = 200  # characters of an error message
 
 
 def load_admission_rules(
-    folder: str = ADMISSION, owner: int = trust.ROOT
+    folder: str = ADMISSION, owner: int = file_trust.ROOT
 ) -> tuple[AdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
@@ -41,8 +41,8 @@ def load_admission_rules(
     a file that is not valid Python.
     """
     try:
-        trust.require_trusted_path(folder, owner=owner)
-        names = sorted(files.list_folder(folder))
+        file_trust.require_trusted_path(folder, owner=owner)
+        names = sorted(safe_files.list_folder(folder))
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -55,8 +55,8 @@ def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
     path = f"{folder}/{name}"
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
-        trust.require_trusted_path(path, owner=owner)
-        text, _ = files.read_file_only_owner_writes(path, MAX_BYTES)
+        file_trust.require_trusted_path(path, owner=owner)
+        text, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
         raise
@@ -89,7 +89,7 @@ def _described(error: BaseException) -> str:
 
 
 def apply_site_admission_rules(
-    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT
 ) -> AdmissionResult:
     """Apply the site's admission rules to the caller's campaign.
 
@@ -101,7 +101,7 @@ def apply_site_admission_rules(
 def require_admission_by_rules(
     parsed: ParsedJdl,
     folder: str = ADMISSION,
-    owner: int = trust.ROOT,
+    owner: int = file_trust.ROOT,
     path: str = CONFIG,
     published: str = PUBLISHED,
 ) -> ParsedJdl:
@@ -118,7 +118,7 @@ def require_admission_by_rules(
 
 
 def require_unchanged_by_rules(
-    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = file_trust.ROOT
 ) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
     if problem := rules.explain_rule_violation(
@@ -150,8 +150,8 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 
     The cluster itself is not contacted.
     """
-    from gridbridge.batch.adapters import adapter_of_cluster
-    from gridbridge.batch.clusters import configured_cluster_address
+    from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+    from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 
     if cluster not in policy.clusters:
         return ""
@@ -174,7 +174,9 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     )
     odd = (
         ", ".join(
-            conditions_sge_cannot_express(vocabulary.decode_offered_names(published), request)
+            conditions_sge_cannot_express(
+                names_offered_by_cluster.decode_offered_names(published), request
+            )
         )
         if published
         else ""
@@ -184,6 +186,6 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
 
 
 def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
-    user = trust.account_name_or_uid(os.getuid())
-    groups = frozenset(host.groups_of_account(user))
+    user = file_trust.account_name_or_uid(os.getuid())
+    groups = frozenset(local_host_facts.groups_of_account(user))
     return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)

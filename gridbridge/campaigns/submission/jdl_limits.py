@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_values import (
+from gridbridge.campaigns.submission.jdl_value_parsers import (
     COMMAND,
     DATASETS,
     MOST_OUTPUTS,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_values import (
+from gridbridge.campaigns.submission.jdl_value_parsers import (
     COMMANDS,
     DATASETS,
     IDLE,
@@ -40,7 +40,7 @@ from gridbridge.campaigns.submission.jdl_values import (
     translate_cigri_macros,
 )
 from gridbridge.campaigns.submission.jdl_writer import JdlKeyLines, is_json_jdl, locate_jdl_keys
-from gridbridge.campaigns.submission.task_file import (
+from gridbridge.campaigns.submission.task_per_line_file import (
     NO_LINE,
     TaskFileReader,
     make_task_names_unique,
@@ -49,8 +49,8 @@ from gridbridge.campaigns.submission.task_file import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
-from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.status_report import printable_text
+from gridbridge.model.transfer_name import is_cluster_name
 
 TABLE = "expected a table, {...}"
 A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"

@@ -5,15 +5,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gridbridge.campaigns.submission.jdl_values import BEST_EFFORT
-from gridbridge.model.campaigns.host_properties import (
+from gridbridge.campaigns.submission.jdl_value_parsers import BEST_EFFORT
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.requested_host_properties import (
     ALL,
     Pair,
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.request import VALUELESS, WORDS, split_name_and_relation
+from gridbridge.model.job_request import VALUELESS, WORDS, split_name_and_relation
 
 STEPS = ("prologue", "epilogue")  # each has its own walltime
 Path = tuple[str, ...]  # of a key: the names of its tables, then its own name

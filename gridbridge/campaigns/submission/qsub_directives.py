@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.campaigns.submission.jdl_values import YEAR_S
+from gridbridge.campaigns.submission.jdl_value_parsers import YEAR_S
 from gridbridge.errors import ParseError
-from gridbridge.model import amounts
-from gridbridge.model.request import is_home_only_resource, resource_long_name
+from gridbridge.model import grid_engine_amounts
+from gridbridge.model.job_request import is_home_only_resource, resource_long_name
 from gridbridge.model.status_report import with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
@@ -134,7 +134,7 @@ def parse_first_last_and_step(text: str) -> tuple[int, int, int]:
 def parse_qsub_walltime_s(text: str) -> int:
     """Parse a time limit into whole seconds; a fraction below one second counts as one."""
     try:
-        seconds = amounts.parse_amount(text)
+        seconds = grid_engine_amounts.parse_amount(text)
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):

@@ -21,8 +21,8 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationChannel,
     NotificationSeverity,
 )
-from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
+from gridbridge.shell import safe_files
 
 BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
 WHERE = (
@@ -80,7 +80,7 @@ def _brought(
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise CampaignSubmissionRefusal(NOT_ROOT)
-    header = {**fields, UNIQUE: files.random_file_name()}
+    header = {**fields, UNIQUE: safe_files.random_file_name()}
     try:
         token = campaign_files.write_campaign_file_to_inbox(
             campaign_files.encode_campaign_file(header, parameters), folder

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import event_commands
+from gridbridge.campaigns.tools import published_events_and_tasks
 from gridbridge.decisions.campaigns.task_retries import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSendCause,
     TaskSendReason,
 )
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.status_report import with_noun
 
 SENTENCES = {
@@ -111,15 +111,19 @@ def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation 
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
-        campaign, number = event_commands.parse_cigri_job_id(text if is_task else f"{text}.0")
+        campaign, number = published_events_and_tasks.parse_cigri_job_id(
+            text if is_task else f"{text}.0"
+        )
     except ValueError:
         return None
     shown = (
-        event_commands.find_published_campaign(campaign, folder) if os.path.isdir(folder) else None
+        published_events_and_tasks.find_published_campaign(campaign, folder)
+        if os.path.isdir(folder)
+        else None
     )
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
-    task = event_commands.find_published_task(shown, number, folder)
+    task = published_events_and_tasks.find_published_task(shown, number, folder)
     return _of_task(shown, task, folder) if task else None
 
 
@@ -143,7 +147,7 @@ def _of_task(campaign: ShownCampaign, task: PublishedTask, folder: str) -> Campa
 
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     """Say how to inspect failed tasks, and how to rerun them."""
-    published = event_commands.published_events(folder)
+    published = published_events_and_tasks.published_events(folder)
     events = [
         event for event in published if event.campaign == campaign.number and not event.closed_at
     ]
@@ -171,7 +175,9 @@ def _explain(
     campaign: ShownCampaign, task: PublishedTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(
-        event for event in event_commands.published_events(folder) if not event.closed_at
+        event
+        for event in published_events_and_tasks.published_events(folder)
+        if not event.closed_at
     )
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
         subject = f"campaign {campaign.number}" if task else "it"
@@ -301,7 +307,9 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
-            words = event_commands.describe_event_to_user(event, {campaign.number: campaign.state})
+            words = published_events_and_tasks.describe_event_to_user(
+                event, {campaign.number: campaign.state}
+            )
             yield f"event {event.number}, {event.code}: {words}"
 
 

@@ -5,15 +5,15 @@ import os
 from dataclasses import asdict, dataclass, replace
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
+from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_per_line_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import event_commands
+from gridbridge.campaigns.tools import published_events_and_tasks
 from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
-from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.program import users_configuration
 from gridbridge.program.encoding import decode_model_value
 
@@ -72,10 +72,10 @@ def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
     """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
-    campaign = event_commands.find_published_campaign(number, published)
+    campaign = published_events_and_tasks.find_published_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    tasks = event_commands.finally_failed_tasks(campaign, published)
+    tasks = published_events_and_tasks.finally_failed_tasks(campaign, published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
     header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
@@ -92,13 +92,17 @@ def campaign_with_added_tasks(
     header, before = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
-        task_file.read_added_task_file(str(file))
+        task_per_line_file.read_added_task_file(str(file))
         if text is None
-        else task_file.parse_added_tasks_json("-J", text)
+        else task_per_line_file.parse_added_tasks_json("-J", text)
     )
-    new = task_file.make_task_names_unique(lines, earlier)
+    new = task_per_line_file.make_task_names_unique(lines, earlier)
     notes = filter(
-        None, (task_file.renamed_tasks_warning(lines, new), task_file.unclosed_quote_warning(lines))
+        None,
+        (
+            task_per_line_file.renamed_tasks_warning(lines, new),
+            task_per_line_file.unclosed_quote_warning(lines),
+        ),
     )
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
     return ParsedJdl(
@@ -124,7 +128,7 @@ def decode_parsed_jdl(data: bytes) -> ParsedJdl:
 
 def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
     """Return the configured clusters that accept array jobs."""
-    from gridbridge.batch.adapters import ADAPTERS
+    from gridbridge.batch.batch_adapter_table import ADAPTERS
 
     policy, _ = users_configuration.load_users_configuration(path)
     return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)

@@ -17,7 +17,6 @@ from gridbridge.decisions.wrapper_end import (
     why_job_not_started,
     wrapper_exit_status,
 )
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignArray,
@@ -26,12 +25,13 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
     CancellationMark,
     CancellationReason,
 )
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67

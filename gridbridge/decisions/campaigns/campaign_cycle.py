@@ -23,10 +23,12 @@ from gridbridge.decisions.campaigns.competing_attempts import (
     number_retries_after_copies,
     select_final_task_ends,
 )
-from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
-from gridbridge.decisions.campaigns.prologue_rules import describe_started_prologues as of_steps
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import (
+    describe_started_prologues as of_steps,
+)
 from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
-from gridbridge.decisions.campaigns.straggler_copies import (
+from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     DecisionsBeforeSpeculation,
     plan_speculative_attempts,
 )

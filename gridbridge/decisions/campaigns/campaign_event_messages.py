@@ -6,7 +6,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventKind,
 )
-from gridbridge.model.places import LEDGER
+from gridbridge.model.fixed_paths import LEDGER
 from gridbridge.model.status_report import with_noun
 
 EVENT_SENTENCES = {

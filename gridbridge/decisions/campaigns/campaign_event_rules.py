@@ -22,7 +22,6 @@ from gridbridge.decisions.campaigns.cluster_success_records import (
     update_success_records,
 )
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
     CampaignState,
@@ -39,6 +38,7 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 
 LOST_JOB_REASON = "it knows nothing any more of what ran there in job {job}"
 EVENT_OF_OUTCOME = {

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.campaigns.cancellation import ClockJump, HostClockReadings
+from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
 MIN_JUMP_S = 60.0  # shorter jumps matter to no timeout
 JUMP_RETENTION = timedelta(days=30)  # arrays are never this old

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.campaigns.cluster_capacity import (
+from gridbridge.decisions.campaigns.cluster_success_records import STARTED_OUTCOMES
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     ROUNDING,
     FreeClusterSlots,
     max_waiting_tasks,
     may_multislot_task_wait,
 )
-from gridbridge.decisions.campaigns.cluster_success_records import STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignCluster,

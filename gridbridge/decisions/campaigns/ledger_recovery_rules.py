@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.decisions.campaigns.task_retries import (
     choose_clusters_to_avoid,
     list_walltime_overrun_clusters,
 )
-from gridbridge.model.campaigns.attempt_numbers import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -28,6 +27,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 
 
 def has_unknown_ledger_array(

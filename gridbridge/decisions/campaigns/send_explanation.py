@@ -6,12 +6,12 @@ It uses the same situation as the decision, so that the numbers are those of tha
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.campaign_cluster_matches import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry, derive_blacklist
-from gridbridge.decisions.campaigns.cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.metascheduler import explain_campaign_order
-from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
+from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
+from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.campaign_cluster_matches import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
 from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
 from gridbridge.decisions.campaigns.fairshare import (
@@ -17,6 +16,7 @@ from gridbridge.decisions.campaigns.metascheduler import (
     fair_share_claimant,
     rank_campaign_offers,
 )
+from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gridbridge.decisions.elastic import node_inventory_check, powered_host_lifecycle
-from gridbridge.decisions.elastic.node_inventory_check import LISTED_S
+from gridbridge.decisions.elastic import machine_list_reconciliation, powered_host_lifecycle
+from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
     HostJoinStep,
@@ -44,14 +44,17 @@ def due_node_acts(
 
     Pools without a complete machine list get no acts.
     """
-    acts = [*_of_kept(world, patience), *node_inventory_check.acts_to_adopt_unknown_machines(world)]
+    acts = [
+        *_of_kept(world, patience),
+        *machine_list_reconciliation.acts_to_adopt_unknown_machines(world),
+    ]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
 def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
     successors, ours, anothers = (
-        node_inventory_check.replaced_nodes_with_successors(world),
-        node_inventory_check.MachinesOfOwnedNodes(world),
+        machine_list_reconciliation.replaced_nodes_with_successors(world),
+        machine_list_reconciliation.MachinesOfOwnedNodes(world),
         _anothers(world),
     )
     for node in world.kept:
@@ -62,12 +65,12 @@ def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> I
                 powered_host_lifecycle.act_to_release_powered_host(node, world.now), before=node
             )
         elif node in successors:
-            if not node_inventory_check.is_machine_missing_briefly(node, world):
+            if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
                 successor = successors[node]
                 yield DueNodeAct(
                     node=successor,
                     before=node,
-                    act=node_inventory_check.join_act_of_adopted_node(successor),
+                    act=machine_list_reconciliation.join_act_of_adopted_node(successor),
                 )
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
@@ -118,7 +121,7 @@ class _Case:
     @property
     def is_out(self) -> bool:
         """Whether its machine is in no list, or stopped there."""
-        return node_inventory_check.is_machine_missing_or_stopped(
+        return machine_list_reconciliation.is_machine_missing_or_stopped(
             self.machine, self.node.pool, self.world
         )
 
@@ -137,7 +140,7 @@ class _Case:
     @property
     def is_out_briefly(self) -> bool:
         """Whether too few lists have told so."""
-        return node_inventory_check.is_machine_missing_briefly(self.node, self.world)
+        return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
     def as_(
         self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
@@ -171,7 +174,9 @@ def _requested(case: _Case) -> DueNodeAct | None:
         return _booting(
             _further(
                 case,
-                node_inventory_check.update_node_from_machine(booting, case.machine, case.world),
+                machine_list_reconciliation.update_node_from_machine(
+                    booting, case.machine, case.world
+                ),
             )
         )
     if case.age_s > LISTED_S:
@@ -198,7 +203,7 @@ def _booting(case: _Case) -> DueNodeAct | None:
         return DueNodeAct(
             node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True
         )
-    node = node_inventory_check.update_node_from_machine(case.node, case.machine, case.world)
+    node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
         return DueNodeAct(
@@ -228,7 +233,9 @@ def _joining(case: _Case) -> DueNodeAct | None:
             act=BalancerNodeAct.EVICT,
         )
     return DueNodeAct(
-        node=node_inventory_check.update_node_from_machine(case.node, case.machine, case.world),
+        node=machine_list_reconciliation.update_node_from_machine(
+            case.node, case.machine, case.world
+        ),
         act=BalancerNodeAct.JOIN,
     )
 
@@ -248,7 +255,7 @@ def _ready(case: _Case) -> DueNodeAct | None:
     is_busy = host is not None and host.is_busy
     node = replace(node, idle_since=None if is_busy else node.idle_since or now)
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
-    silent_s = min(idle_s, node_inventory_check.node_silent_for_s(node, case.world))
+    silent_s = min(idle_s, machine_list_reconciliation.node_silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
     if not is_host_reporting(host) and is_long and not node.is_kept:
         leaving = node.entering(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
@@ -279,7 +286,7 @@ def _removing(case: _Case) -> DueNodeAct | None:
             case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE
         )
         if case.machine is not None:
-            returning = node_inventory_check.update_node_from_machine(
+            returning = machine_list_reconciliation.update_node_from_machine(
                 returning, case.machine, case.world
             )
         return DueNodeAct(node=returning, act=BalancerNodeAct.JOIN)
@@ -322,7 +329,9 @@ def _standby(case: _Case) -> DueNodeAct | None:
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
         joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
         return DueNodeAct(
-            node=node_inventory_check.update_node_from_machine(joining, case.machine, case.world),
+            node=machine_list_reconciliation.update_node_from_machine(
+                joining, case.machine, case.world
+            ),
             act=BalancerNodeAct.JOIN,
         )
     return None

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.elastic.cell_counts import startable_waiting_jobs
-from gridbridge.model.amounts import HOUR_S, MINUTE_S
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import startable_waiting_jobs
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
@@ -19,6 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayPolicy
+from gridbridge.model.grid_engine_amounts import HOUR_S, MINUTE_S
 
 IDLE_TIMEOUT_S = 300.0
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.cell_counts import (
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
     count_unready_hosts,
     count_usable_slots_and_tasks,
@@ -25,7 +25,6 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
     queues_closed_everywhere,
 )
-from gridbridge.model.amounts import DAY_S
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
@@ -35,13 +34,14 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     is_same_host,
     short_host_name,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
+from gridbridge.model.grid_engine_amounts import DAY_S
 
 
 def plan_balance_by_starcluster(

@@ -8,19 +8,19 @@ from gridbridge.decisions.rebalance.placement_constraints import (
     why_host_takes_no_copy,
     why_task_is_not_moved,
 )
-from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
-from gridbridge.model.rebalance.moves import (
-    PlacementMove,
-    PlacementMoveKind,
-    RebalanceMovePlan,
-    RejectedMove,
-)
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
     PlacementJob,
     PlacementTask,
     PlacementTaskState,
+)
+from gridbridge.model.rebalance.planned_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RebalanceMovePlan,
+    RejectedMove,
 )
 from gridbridge.model.status_report import with_noun
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.site.besteffort_queues import (
+from gridbridge.decisions.site.needed_besteffort_queues import (
     HOSTLIST,
     PREEMPT,
     BestEffortQueueLayout,
@@ -16,7 +16,7 @@ from gridbridge.decisions.site.besteffort_queues import (
     own_besteffort_queues,
     subordinate_lists_by_host,
 )
-from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
     is_besteffort_queue,
     parse_qconf_pairs,
@@ -24,7 +24,7 @@ from gridbridge.model.qconf_attributes import (
     parse_values_by_host,
     queue_value_by_host,
 )
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     CheckFinding,
     FindingSeverity,

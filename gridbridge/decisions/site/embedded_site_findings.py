@@ -5,16 +5,16 @@ One user owns the whole site, so no rights are checked and `gridbridge setup` ha
 
 from collections.abc import Iterator, Mapping
 
-from gridbridge.decisions.site import outdated_services
-from gridbridge.model.places import METHODS, PYTHON
+from gridbridge.decisions.site import stale_service_configuration
+from gridbridge.model.fixed_paths import METHODS, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
     SetupEdit,
     SetupEditVerb,
 )
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts
 from gridbridge.model.status_report import with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
@@ -26,7 +26,7 @@ def embedded_site_findings(
 ) -> Iterator[CheckFinding]:
     """Check an embedded site's poller, clusters and queues; `slots` by queue."""
     yield _poller(poller, policy.poller.stale_s)
-    yield from outdated_services.stale_configuration_findings(poller)
+    yield from stale_service_configuration.stale_configuration_findings(poller)
     for name, cell in cells.items():
         yield embedded_cluster_finding(name, cell)
     if not cells[policy.site.cluster].trouble:

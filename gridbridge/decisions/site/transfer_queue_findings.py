@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.site.access_rights import queue_user_list_findings
-from gridbridge.decisions.site.outdated_services import AWAIT_RELOAD_EDIT
-from gridbridge.decisions.site.queue_complexes import (
+from gridbridge.decisions.site.cell_access_rights import queue_user_list_findings
+from gridbridge.decisions.site.stale_service_configuration import AWAIT_RELOAD_EDIT
+from gridbridge.decisions.site.transfer_queue_complexes import (
     mapped_resource_value_findings,
     new_queue_resource_values,
 )
-from gridbridge.model.places import METHODS
+from gridbridge.model.fixed_paths import METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
     is_besteffort_queue,
@@ -21,7 +21,7 @@ from gridbridge.model.qconf_attributes import (
     queue_pairs_by_host,
     queue_value_by_host,
 )
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
     SetupEdit,

@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.decisions.transfer.job_ownership import is_task_listed_as_owners
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer.local_task_ownership import is_task_listed_as_owners
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
     TransferOutcome,
 )
-from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import BreakerSection
+from gridbridge.model.transfer_name import parse_transfer_name
 
 CLUSTER_FAULTS = frozenset(
     {

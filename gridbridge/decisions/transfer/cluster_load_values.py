@@ -3,7 +3,8 @@
 from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
 
-from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues
 from gridbridge.model.transfer.load_values import (
     CLOSED,
     FREE,
@@ -11,7 +12,6 @@ from gridbridge.model.transfer.load_values import (
     UP,
     load_value_complex_attribute,
 )
-from gridbridge.model.vocabulary import LocalOnlyQueues
 
 
 def cluster_load_values(

@@ -12,14 +12,18 @@ the owner of an orphan, which the service deletes as an operator, and only while
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import PREFIX, TransferId, parse_transfer_name
-from gridbridge.model.message import DesiredLocalJobState
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import (
+    OrphanJob,
+    TransferAction,
+    TransferActKind,
+)
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_name import PREFIX, TransferId, parse_transfer_name
 
 NO_GRACE = timedelta()  # a job that is waiting after its recorded end can only run again
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfer_situation import (
+from gridbridge.decisions.transfer.transfer_decision_inputs import (
     TransferDecisionInputs,
     find_home_task_of_transfer,
 )
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import DesiredLocalJobState, StarterPhase
-from gridbridge.model.snapshot import JobListRow
+from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, with_noun
 from gridbridge.model.transfer.claim import JOB, is_claim_granted_by_home
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.transfer_name import parse_transfer_name
 
 FRESH = timedelta(seconds=60)  # an older snapshot does not tell which tasks are waiting
 SETTLING = timedelta(seconds=10)  # a job released this recently may still start at once

@@ -5,9 +5,9 @@ programs load this module only for a queue with a mapping.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
-from gridbridge.model import amounts
-from gridbridge.model.request import resource_long_name
-from gridbridge.model.transfer.request_rules import (
+from gridbridge.model import grid_engine_amounts
+from gridbridge.model.job_request import resource_long_name
+from gridbridge.model.transfer.request_mapping_rules import (
     EVERY_JOB,
     FILL_UP,
     PE,
@@ -100,7 +100,7 @@ def _with_defaults(
     names = {
         resource_long_name(name)
         for name, value in request.hard
-        if not amounts.is_unlimited_amount(value)
+        if not grid_engine_amounts.is_unlimited_amount(value)
     }
     missing = [
         (name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names
@@ -133,7 +133,11 @@ def _larger(name: str, first: str, second: str) -> str:
 
 
 def _size(value: str) -> float:
-    return float("inf") if amounts.is_unlimited_amount(value) else amounts.parse_amount(value)
+    return (
+        float("inf")
+        if grid_engine_amounts.is_unlimited_amount(value)
+        else grid_engine_amounts.parse_amount(value)
+    )
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
@@ -158,24 +162,24 @@ def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
     """Return a resource with its remote name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
-    if amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
+    if grid_engine_amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
         return ()
     if not rule.scale and not rule.unit:
         return ((target, _plain(value) if is_ordered else value),)
     try:
-        number = amounts.parse_amount(value) * float(rule.scale or 1)
+        number = grid_engine_amounts.parse_amount(value) * float(rule.scale or 1)
     except ParseError as error:
         raise UnmappableRequest(f"{name}: {error}") from error
-    amount = amounts.format_amount(number, rule.unit)
-    return ((target, amounts.strip_memory_unit(amount) if rule.relation else amount),)
+    amount = grid_engine_amounts.format_amount(number, rule.unit)
+    return ((target, grid_engine_amounts.strip_memory_unit(amount) if rule.relation else amount),)
 
 
 def _plain(value: str) -> str:
     """Convert a memory amount to bytes or a time to seconds; keep other text."""
-    if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
+    if ":" not in value and value[-1:] not in grid_engine_amounts.MULTIPLIERS:
         return value
     try:
-        return amounts.format_amount(amounts.parse_amount(value), "")
+        return grid_engine_amounts.format_amount(grid_engine_amounts.parse_amount(value), "")
     except ParseError:
         return value
 
@@ -189,7 +193,7 @@ def _parallel(
     rule = mapping.rule(PE, request.pe) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
-    slots = amounts.ceil_despite_rounding_error(request.slots * float(rule.scale or 1))
+    slots = grid_engine_amounts.ceil_despite_rounding_error(request.slots * float(rule.scale or 1))
     return rule.to or request.pe, slots, rule.spread
 
 

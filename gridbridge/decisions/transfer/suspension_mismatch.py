@@ -9,10 +9,10 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import DesiredLocalJobState, StarterPhase
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 
 FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # earlier: no remote job to suspend
 

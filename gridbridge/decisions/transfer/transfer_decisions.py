@@ -9,24 +9,28 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.decisions.transfer.job_ownership import prove_transfer_owner_by_home
-from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
-from gridbridge.decisions.transfer.transfer_situation import (
+from gridbridge.decisions.transfer.local_task_ownership import prove_transfer_owner_by_home
+from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
+from gridbridge.decisions.transfer.transfer_decision_inputs import (
     TransferDecisionInputs,
     find_home_task_of_transfer,
 )
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import DesiredLocalJobState, TransferFailureCause, TransferMessage
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import (
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
+from gridbridge.model.transfer.transfer_round_plan import (
     TransferAction,
     TransferActKind,
     TransferRoundPlan,
 )
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import PollerSection
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferFailureCause,
+    TransferMessage,
+)
+from gridbridge.model.transfer_name import parse_transfer_name
 
 SETTLE = timedelta(seconds=10)  # a new starter needs time to send its record
 DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method finishes long before

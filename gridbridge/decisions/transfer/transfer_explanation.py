@@ -4,18 +4,22 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.transfer.queue_health import cluster_silence
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import DesiredLocalJobState, StarterPhase, TransferFailureCause
-from gridbridge.model.places import CONFIG
+from gridbridge.decisions.transfer.service_and_queue_health import cluster_silence
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.published import (
     PublishedFilesSnapshot,
     PublishedTransfer,
     PublishedTransferHistory,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
 from gridbridge.model.status_report import TransferAttemptExplanation, format_duration
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+)
+from gridbridge.model.transfer_name import parse_transfer_name
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:

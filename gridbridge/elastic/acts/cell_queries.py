@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import cell_layout_reader
-from gridbridge.batch.gridengine.demand import parse_cell_demand
+from gridbridge.batch.gridengine.cell_demand_reader import parse_cell_demand
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError
 from gridbridge.model.elastic.balance_plan import (
@@ -14,9 +14,9 @@ from gridbridge.model.elastic.balance_plan import (
     SavedBatchProgramOutputs,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_configuration import CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
+from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot
 from gridbridge.model.policy import Policy
 
 USUAL_QUEUE = BalanceSection().queue

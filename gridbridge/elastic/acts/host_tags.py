@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import ClusterStateUnknown, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
-from gridbridge.model.places import BOOTSTRAP
-from gridbridge.model.route import GridEngineCell
-from gridbridge.shell import files
+from gridbridge.model.fixed_paths import BOOTSTRAP
+from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.shell import safe_files
 from gridbridge.shell.runner import quote_for_sh
 
 START = "execd"  # the last step
@@ -52,18 +52,18 @@ class MachineBootstrap:
             self._do(node, {START: ""})
 
     def _do(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
-        from gridbridge.shell.connection import bootstrap_client  # 200 ms
+        from gridbridge.shell.connection import new_machine_ssh  # 200 ms
 
-        machine = bootstrap_client.NewMachineLogin(
+        machine = new_machine_ssh.NewMachineLogin(
             address=node.address,
             host_key=node.host_key,
             user=self.settings.user,
             key_file=self.settings.key,
             port=self.port,
         )
-        with bootstrap_client.log_in_to_new_machine(machine) as client:
+        with new_machine_ssh.log_in_to_new_machine(machine) as client:
             for step, text in texts.items():
-                bootstrap_client.run_on_new_machine(
+                new_machine_ssh.run_on_new_machine(
                     client, self._command(step), text.encode(), self.settings.timeout_s
                 )
 
@@ -118,7 +118,7 @@ def resolve_host_address(host: str) -> str:
 def _text(path: str, key: str) -> str:
     """Return the text of a configured file; raise ConfigError with its key for a missing file."""
     try:
-        return files.read_file_only_owner_writes(path, MOST_BYTES)[0].decode()
+        return safe_files.read_file_only_owner_writes(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:
         raise ConfigError((f"[bootstrap] {key}: {path}: {error.strerror}",)) from error
     except UnicodeDecodeError as error:

@@ -11,14 +11,14 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.node_power import OarNodeState
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.errors import CommandFailed, ConfigError, ProviderPermanentFailure
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import (
     HostIdleCheck,
     HostJoinStep,
     HostRemovalProgress,
     MachineToJoinCell,
 )
-from gridbridge.model.places import AS_ROOT
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
 
 SETTLED_S, PAUSE_S = 45.0, 0.5  # a pass of the scheduler may take SCHEDULER_TIMEOUT, 30 s

@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 
-from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.decisions.elastic.node_alerts import is_site_owned_host
+from gridbridge.decisions.elastic import machine_list_reconciliation
+from gridbridge.decisions.elastic.nodes_needing_administrator import is_site_owned_host
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ElasticNodeState, ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
@@ -19,7 +19,7 @@ def alert_undestroyed_machines(
     world: BalancerNodesSnapshot, pools: Mapping[str, NodePoolSection], ending: Ending
 ) -> None:
     """Log the removed nodes whose machines the provider does not destroy."""
-    for node in node_inventory_check.nodes_with_undeleted_machines(world):
+    for node in machine_list_reconciliation.nodes_with_undeleted_machines(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
         pool, mend = pools.get(node.pool, NodePoolSection()), ending(node.pool, node.machine)
         _log.warning(words, node.name, node.pool, pool.provider, node.machine, mend)
@@ -77,7 +77,7 @@ def alert_nodes_missing_from_list(
 
 def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
     """Log the provider's machines that have the name of another host of the cell."""
-    for machine in node_inventory_check.machines_that_share_a_host_name(world):
+    for machine in machine_list_reconciliation.machines_that_share_a_host_name(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
         hint = f"have {machine.name} lead to {machine.address} here if it is that host, else "

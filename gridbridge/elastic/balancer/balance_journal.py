@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gridbridge.decisions.elastic import round_acts
-from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.decisions.elastic.round_acts import (
+from gridbridge.decisions.elastic import node_acts_from_balance_plan
+from gridbridge.decisions.elastic.node_acts_from_balance_plan import (
     NO_ADMINISTRATOR_REQUESTS,
     AdministratorNodeRequests,
 )
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]
@@ -56,7 +56,7 @@ def recompute_recorded_node_acts(situation: Kept) -> list[str]:
         decode_model_value(situation["world"], BalancerNodesSnapshot),
         decode_model_value(situation["patience"], NodeLifecycleTimeouts),
     )
-    due = round_acts.plan_due_node_acts(
+    due = node_acts_from_balance_plan.plan_due_node_acts(
         world,
         decode_model_value(situation["plan"], BalancePlan),
         decode_model_value(situation["rules"], BalanceSection),

@@ -5,22 +5,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host, is_site_owned_host
-from gridbridge.decisions.elastic.round_acts import node_with_idle_time
+from gridbridge.decisions.elastic.node_acts_from_balance_plan import node_with_idle_time
+from gridbridge.decisions.elastic.nodes_needing_administrator import (
+    explain_how_to_wake_host,
+    is_site_owned_host,
+)
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.balancer import cell_observer, round_decision, round_state_reader
+from gridbridge.elastic.balancer import (
+    balancer_state_for_previews,
+    observed_or_saved_cell,
+    round_decision,
+)
 from gridbridge.errors import ClusterStateUnknown, ConfigError
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import BalancePlanReport, JobOrHostExplanation
 from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_short_host_name
-from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import drop_root_to_account
+from gridbridge.shell.process_account import drop_root_to_account
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
 NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
@@ -159,12 +166,12 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
     ClusterStateUnknown or StandardOutputUnwritable when that fails.
     """
     policy = users_configuration.load_with_home_cluster_section(path)
-    cell_observer.save_balancer_round_inputs(policy, folder, now)
+    observed_or_saved_cell.save_balancer_round_inputs(policy, folder, now)
 
 
 def may_not_read_balancer_nodes() -> bool:
     """Say whether this account may not read the balancer's nodes."""
-    return round_state_reader.is_balancer_state_unreadable()
+    return balancer_state_for_previews.is_balancer_state_unreadable()
 
 
 def _balance_by(rules: BalanceSection, options: BalanceRuleOptions) -> BalanceSection:
@@ -290,7 +297,7 @@ def _of_host(
 
 def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
-        return cell_observer.load_saved_situation(folder, policy.balance.queue)
-    return round_state_reader.add_saved_balancer_state(
-        cell_observer.observe_balanced_cluster(policy, now), policy
+        return observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
+    return balancer_state_for_previews.add_saved_balancer_state(
+        observed_or_saved_cell.observe_balanced_cluster(policy, now), policy
     )

@@ -9,31 +9,31 @@ from datetime import timedelta
 from math import ceil
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.decisions.elastic import master_machine_end
-from gridbridge.decisions.elastic.balancer_publication import (
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.elastic import master_machine_termination
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import hourly_cost_of_nodes
+from gridbridge.decisions.elastic.published_balancer_figures import (
     LOOKBACK,
     BalancerRoundOutcome,
     count_node_changes_by_pool,
 )
-from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes
 from gridbridge.elastic.acts import host_tags, oar_nodes
-from gridbridge.elastic.acts.membership import local_host_membership
+from gridbridge.elastic.acts.cell_host_membership import local_host_membership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
-    cell_observer,
-    round_state_reader,
+    balancer_state_for_previews,
+    observed_or_saved_cell,
     round_statistics,
 )
-from gridbridge.elastic.balancer.balancer import AT_ONCE, BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round import (
+from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
+from gridbridge.elastic.balancer.balancer_round_values import (
     BalancerRoundInputs,
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
@@ -48,7 +48,7 @@ from gridbridge.model.elastic.balance_sections import (
 )
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, short_host_name
 from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
-from gridbridge.model.places import (
+from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
     BALANCE_LOCK,
@@ -59,10 +59,10 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.journal import DecisionJournalEntry
-from gridbridge.shell import host
-from gridbridge.shell.account import become_account, drop_root_to_account
+from gridbridge.program.decision_journal import DecisionJournalEntry
+from gridbridge.shell import local_host_facts as host
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.process_account import become_account, drop_root_to_account
 from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 from gridbridge.state.database import StateFile
 
@@ -108,7 +108,7 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
         warnings = alerts.describe_abandoned_nodes(
-            round_state_reader.load_balancer_nodes(BALANCE_STATE),
+            balancer_state_for_previews.load_balancer_nodes(BALANCE_STATE),
             local_host_membership(policy).opening,
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
@@ -297,7 +297,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             site,
             memory,
             clock,
-            lambda: cell_observer.observe_cluster_on_qmaster_host(
+            lambda: observed_or_saved_cell.observe_cluster_on_qmaster_host(
                 policy, clock.now(), is_acting=options.is_acting
             ),
             listing,
@@ -321,7 +321,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
         if (
             self._wanted.kills_master
             and is_whole
-            and len(master_machine_end.machines_tagged_as_master(world)) != 1
+            and len(master_machine_termination.machines_tagged_as_master(world)) != 1
         ):
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"

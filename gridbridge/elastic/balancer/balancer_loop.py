@@ -11,13 +11,13 @@ from gridbridge.elastic.balancer.balance_service import (
     start_acting_balancer,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.places import BALANCE_LOCK
+from gridbridge.model.fixed_paths import BALANCE_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 
 Renew = Callable[

@@ -13,16 +13,16 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
-from gridbridge.shell import host
+from gridbridge.shell import local_host_facts
 
 AT_ONCE = 16
 
 
 def may_query_providers() -> bool:
     """Say whether this account may call the providers as the balancer does."""
-    return host.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
+    return local_host_facts.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 
 def query_machine_list_failures(policy: Policy) -> dict[str, str]:

@@ -12,16 +12,19 @@ from gridbridge.decisions.elastic.host_power_steps import (
     latest_oar_request_by_node,
     unfinished_oar_power_requests,
 )
-from gridbridge.elastic.acts.membership import ExecutionHostMembership, local_host_membership
+from gridbridge.elastic.acts.cell_host_membership import (
+    ExecutionHostMembership,
+    local_host_membership,
+)
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
@@ -48,7 +51,9 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
     for name in names:
         if named := REQUEST_FILE_NAME(name):
             try:
-                content, facts = files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES)
+                content, facts = safe_files.read_file_only_owner_writes(
+                    f"{folder}/{name}", MAX_BYTES
+                )
             except FileNotFoundError:
                 continue
             hosts = content.decode("ascii", "replace").split()
@@ -70,9 +75,9 @@ def rewrite_power_request_file(
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
-            files.remove_file(path)
+            safe_files.remove_file(path)
         elif after.hosts != before.hosts:
-            files.replace_file_atomically(
+            safe_files.replace_file_atomically(
                 path, "".join(f"{host}\n" for host in after.hosts).encode()
             )
             os.utime(path, (before.at_s, before.at_s))

@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
-from gridbridge.decisions.elastic.squeeze_policy import (
+from gridbridge.decisions.elastic.standby_host_policy import (
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )

@@ -4,10 +4,13 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.balancer_publication import LOOKBACK, count_balancer_round_figures
-from gridbridge.elastic.acts import ended_tasks
-from gridbridge.elastic.acts import ended_tasks as kept
-from gridbridge.elastic.store import statistics_file
+from gridbridge.decisions.elastic.published_balancer_figures import (
+    LOOKBACK,
+    count_balancer_round_figures,
+)
+from gridbridge.elastic.acts import ended_tasks_from_accounting
+from gridbridge.elastic.acts import ended_tasks_from_accounting as kept
+from gridbridge.elastic.store import balancer_statistics_file
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
@@ -50,7 +53,7 @@ def record_round_statistics(
     )
     if seeing.stats:
         try:
-            statistics_file.append_balancer_statistics(seeing.stats, row)
+            balancer_statistics_file.append_balancer_statistics(seeing.stats, row)
         except StateError as error:
             _log.warning("event=no_statistics why=%r", str(error))
     return row
@@ -60,7 +63,9 @@ def _ends(now: datetime, seeing: RoundStatisticsFiles) -> RecentlyEndedTasks:
     """Return the recent task ends, including the accounting file's new ones."""
     before = kept.read_stored_task_ends(seeing.kept)
     try:
-        read = ended_tasks.add_task_ends_from_accounting(seeing.accounting, before, now)
+        read = ended_tasks_from_accounting.add_task_ends_from_accounting(
+            seeing.accounting, before, now
+        )
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:

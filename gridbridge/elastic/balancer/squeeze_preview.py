@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gridbridge.decisions.elastic import node_inventory_check, round_acts
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.acts.membership import local_host_membership
-from gridbridge.elastic.balancer import cell_observer, round_decision
+from gridbridge.elastic.acts.cell_host_membership import local_host_membership
+from gridbridge.elastic.balancer import observed_or_saved_cell, round_decision
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.power_provider import ReportUnknownPower
+from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
@@ -22,10 +22,10 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyHostFacts,
     tags_by_short_host_name,
 )
-from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import drop_root_to_account
+from gridbridge.shell.process_account import drop_root_to_account
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -71,11 +71,11 @@ def preview_squeeze(
         )
     untold = dict[str, str]()
     if folder:
-        situation = cell_observer.load_saved_situation(folder, policy.balance.queue)
+        situation = observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # whose files the providers need
         situation = _with_own(
-            cell_observer.observe_balanced_cluster(policy, now), policy, untold.__setitem__
+            observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__
         )
     tags = {} if folder else tags_by_short_host_name(host_tags.read_host_tags(policy))
     standby = round_decision.list_wakeable_own_hosts(
@@ -128,11 +128,12 @@ def _with_own(
         cluster=policy.site.cluster,
         kept=(),
         machines={name: provider.machines() for name, provider in providers.items()},
-        hosts=round_acts.busy_and_silent_cell_hosts(situation),
+        hosts=node_acts_from_balance_plan.busy_and_silent_cell_hosts(situation),
         switched=frozenset(providers),
     )
     nodes = (
-        _idle(host.node, world) for host in node_inventory_check.newly_adopted_site_hosts(world)
+        _idle(host.node, world)
+        for host in machine_list_reconciliation.newly_adopted_site_hosts(world)
     )
     return replace(situation, nodes=tuple(nodes))
 

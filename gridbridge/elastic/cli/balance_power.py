@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
+from gridbridge.cli.shared_options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
 from gridbridge.elastic.balancer import power_requests_service as service
-from gridbridge.model.places import BALANCE_WISHES
+from gridbridge.model.fixed_paths import BALANCE_WISHES
 from gridbridge.program import users_configuration
 
 FAILED = 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import (
+from gridbridge.cli.shared_options import (
     CONFIG_FILE,
     EXIT_NO_ANSWER,
     JSON,
@@ -28,14 +28,14 @@ from gridbridge.elastic.cli.plan_command import (
 from gridbridge.elastic.cli.plot_command import draw_statistics_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.program import log_file
+from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.program import log_rotation
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-    from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
+    from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
     from gridbridge.model.policy import Policy
-    from gridbridge.program.log_file import StreamLogFile
+    from gridbridge.program.log_rotation import StreamLogFile
 
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -114,7 +114,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     from gridbridge.elastic.balancer import balance_service as service
     from gridbridge.elastic.balancer import balancer_loop  # half a second
     from gridbridge.elastic.balancer.balance_preview import load_balance_configuration
-    from gridbridge.program.log_file import STREAMS, StreamLogFile
+    from gridbridge.program.log_rotation import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
     own = BalanceProgramOptions(
@@ -160,7 +160,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
         output.print_json({**plan_report_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
-        output.print_line(log_file.prefix_lines_with_time(text, sys.stdout))
+        output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
 
 
 def _print_round(
@@ -230,7 +230,9 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.print_error(log_file.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
+    output.print_error(
+        log_rotation.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr)
+    )
 
 
 def _draw(stats: str, folder: str) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import (
+from gridbridge.cli.shared_options import (
     CONFIG_FILE,
     FROM,
     JSON,
@@ -36,7 +36,9 @@ def status(is_json: bool) -> None:
     Example:
       gridbridge balance status
     """
-    from gridbridge.elastic.balancer import administrators_nodes as nodes  # a quarter of a second
+    from gridbridge.elastic.balancer import (
+        administrator_node_requests as nodes,  # a quarter of a second
+    )
 
     now = datetime.now(UTC)
     overview = nodes.load_balancer_overview(now)
@@ -167,7 +169,7 @@ def history(count: int, is_json: bool) -> None:
     Example:
       gridbridge balance history -n 5
     """
-    from gridbridge.elastic.balancer import administrators_nodes as nodes
+    from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
     decisions = nodes.load_last_balancer_rounds(count)
     if is_json:
@@ -196,7 +198,7 @@ def _ask(
     is_json: bool,
 ) -> None:
     """Record an administrator's request for a node, and print what follows."""
-    from gridbridge.elastic.balancer import administrators_nodes as nodes
+    from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
     node = nodes.record_node_change_request(host, request)
     if is_json:
@@ -207,7 +209,7 @@ def _ask(
 
 def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's nodes; empty for an account that may not read them."""
-    from gridbridge.elastic.balancer import administrators_nodes as nodes
+    from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
     try:
         return nodes.load_balancer_overview(now).nodes

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import (
+from gridbridge.cli.shared_options import (
     CONFIG_FILE,
     FROM,
     JSON,

@@ -3,8 +3,8 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.elastic.store import statistics_file
-from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.elastic.store import balancer_statistics_file
+from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 
 
 @click.command()
@@ -37,7 +37,7 @@ def plot(stats: str, folder: str) -> None:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
     if folder == BALANCE_PLOTS:
-        statistics_file.become_balance_account()
+        balancer_statistics_file.become_balance_account()
     for path in draw_statistics_file(stats, folder):
         output.print_line(path)
 
@@ -47,7 +47,7 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
 
     Invalid lines are skipped, and reported on standard error.
     """
-    rows, left_out = statistics_file.require_balancer_statistics(stats)
+    rows, left_out = balancer_statistics_file.require_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output.print_error(

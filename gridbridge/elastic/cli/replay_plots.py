@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gridbridge.cli import plot_files
-from gridbridge.elastic.simulation.replay_machines import replay_seconds_to_datetime
-from gridbridge.elastic.simulation.replay_report import ReplayPolicyComparison
+from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyComparison
+from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayOutcome
 
 mpl.use("Agg")

@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output, plot_files
-from gridbridge.cli.options import JSON, FiniteNumberRange, Option, add_options
-from gridbridge.elastic.simulation import replay_report as service
+from gridbridge.cli.shared_options import JSON, FiniteNumberRange, Option, add_options
+from gridbridge.elastic.simulation import replay_policy_comparison as service
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (

@@ -5,7 +5,7 @@ import re
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, exit_75_without_answer
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON, exit_75_without_answer
 from gridbridge.elastic.balancer import squeeze_preview as service
 
 SUFFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}").fullmatch

@@ -14,9 +14,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gridbridge.elastic.providers import (
-    answer_validation,
-    command_provider,
-    credentials,
+    private_credentials_files,
+    provider_answer_validation,
+    site_program_provider,
 )
 from gridbridge.errors import (
     ParseError,
@@ -128,7 +128,9 @@ class Ec2Provider:
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return answer_validation.require_valid_machines(self._with_keys(machines), self.cluster)
+            return provider_answer_validation.require_valid_machines(
+                self._with_keys(machines), self.cluster
+            )
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
         """Return the parameters of RunInstances for a new machine."""
@@ -165,7 +167,7 @@ class Ec2Provider:
             if _code(error) == ENDED:
                 return None
             raise
-        return answer_validation.require_valid_machine(machine_from_ec2_instance(instance))
+        return provider_answer_validation.require_valid_machine(machine_from_ec2_instance(instance))
 
     def _patiently(self, request: Mapping[str, object], token: str) -> Any:
         """Request a machine; retry with pauses while EC2 throttles requests."""
@@ -203,7 +205,7 @@ class Ec2Provider:
         """
         try:
             with translate_ec2_errors("list"):
-                key = answer_validation.find_console_host_key(self._console(id_))
+                key = provider_answer_validation.find_console_host_key(self._console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
@@ -241,7 +243,11 @@ def make_ec2_provider(
         from botocore.config import Config
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
-    secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
+    secrets = (
+        private_credentials_files.read_credentials_table(section.credentials)
+        if section.credentials
+        else {}
+    )
     config = Config(
         connect_timeout=section.timeout_s,
         read_timeout=section.timeout_s,
@@ -336,7 +342,9 @@ def _content(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(command_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
+        with open(
+            site_program_provider.require_trusted_provider_file(path), encoding="utf-8"
+        ) as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderPermanentFailure(f"{path}: {describe_error(error)}") from error

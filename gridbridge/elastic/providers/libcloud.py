@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-from gridbridge.elastic.providers import answer_validation, credentials
+from gridbridge.elastic.providers import private_credentials_files, provider_answer_validation
 from gridbridge.errors import (
     ParseError,
     ProviderOutcomeUnknown,
@@ -87,7 +87,7 @@ class LibcloudProvider:
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
         with self.turn, translate_libcloud_errors("list"):
-            return answer_validation.require_valid_machines(
+            return provider_answer_validation.require_valid_machines(
                 map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
@@ -102,7 +102,7 @@ class LibcloudProvider:
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
-            return answer_validation.require_valid_machine(machine)
+            return provider_answer_validation.require_valid_machine(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
@@ -146,7 +146,11 @@ def make_libcloud_provider(
     except ImportError as error:
         raise ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
-    secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
+    secrets = (
+        private_credentials_files.read_credentials_table(section.credentials)
+        if section.credentials
+        else {}
+    )
     location = {"region": section.region} if section.region else {}
     with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)

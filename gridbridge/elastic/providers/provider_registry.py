@@ -5,9 +5,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from gridbridge.elastic.providers import command_provider, ec2, libcloud, power_provider
-from gridbridge.elastic.providers.command_provider import SiteProgramProvider
+from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_provider
+from gridbridge.elastic.providers.host_power_provider import (
+    ReportUnknownPower,
+    log_unknown_power_state,
+)
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,
@@ -43,7 +47,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy,
     host: str,
-    note_untold: power_provider.ReportUnknownPower = power_provider.log_unknown_power_state,
+    note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> HostPowerControl:
     """Return the power control of a host, which also powers its section's other hosts.
 
@@ -61,14 +65,14 @@ def make_power_control_of_host(
         for name, powered in settings.powered.items()
         if powered.provider == at.provider
     }
-    return power_provider.make_power_provider(
+    return host_power_provider.make_power_provider(
         section, with_it, settings.site.cluster, at.provider, note_untold
     )
 
 
 def make_all_power_controls(
     settings: Policy,
-    note_untold: power_provider.ReportUnknownPower = power_provider.log_unknown_power_state,
+    note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> dict[str, HostPowerControl]:
     """Return the power control of each section that powers hosts of the site.
 
@@ -152,9 +156,9 @@ def _command(
     section: MachineProviderSection, _pool: NodePoolSection, cluster: str
 ) -> MachineProvider:
     return SiteProgramProvider(
-        program=command_provider.require_trusted_provider_file(section.program),
+        program=site_program_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=command_provider.provider_program_environment(),
+        env=site_program_provider.provider_program_environment(),
         cluster=cluster,
     )
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gridbridge.decisions.elastic.replay_decisions import seconds_to_next_rule_timeout
-from gridbridge.elastic.simulation.replay_machines import (
+from gridbridge.elastic.simulation.replay_policies import replay_decision_function
+from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
     SimulatedNode,
     SimulatedNodes,
     SimulatedTaskQueue,
     replay_seconds_to_datetime,
 )
-from gridbridge.elastic.simulation.replay_policies import replay_decision_function
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.cell import RunningTaskGroup
+from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
     RecordedReplayTask,
@@ -24,6 +23,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayOutcome,
     ReplayPolicy,
 )
+from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.replay_decisions import plan_balance_like_cyclecloud
-from gridbridge.decisions.elastic.squeeze_policy import plan_hosts_to_sleep_or_wake
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic.balancer import round_decision
-from gridbridge.elastic.simulation.replay_machines import POOL, QUEUE
+from gridbridge.elastic.simulation.simulated_nodes_and_queue import POOL, QUEUE
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,

@@ -19,14 +19,14 @@ from gridbridge.batch.gridengine.qacct import (
     parse_epoch_seconds,
 )
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.accounting import LATEST_S, RESCHEDULED, queue_wait_s
 from gridbridge.model.elastic.replay_outcome import (
     RecordedReplayTask,
     ReplayExclusion,
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.shell.files import iterate_bounded_lines
+from gridbridge.model.remote_job_accounting import LATEST_S, RESCHEDULED, queue_wait_s
+from gridbridge.shell.safe_files import iterate_bounded_lines
 
 MOST_BAD = 100_000
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic.balancer_publication import (
+from gridbridge.decisions.elastic.published_balancer_figures import (
     BalancerRoundOutcome,
     figures_after_observed_round,
     figures_after_unobserved_round,
@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.balancer_publication import (
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, PublishedBalance
-from gridbridge.model.places import BALANCE_PUBLISHED
+from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.state import published_files, published_json
 
 NAME = "balance.json"

@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
 OAR = "oar.txt"  # of an OAR server, in place of the first three
@@ -60,7 +60,9 @@ def write_saved_balancer_round(
         (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
     ):
         if data:
-            files.replace_file_atomically(os.path.join(folder, name), data, _mode(), durable=False)
+            safe_files.replace_file_atomically(
+                os.path.join(folder, name), data, _mode(), durable=False
+            )
 
 
 def _mode() -> int:

@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Self
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 
 # priorities of waiting tasks, with CiGri's values
 PRIORITY_AT_ONCE, PRIORITY_USUAL, PRIORITY_LAST = 20, 10, 0

@@ -6,7 +6,7 @@ is the task's name. Hot programs import this module.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import is_cluster_name
+from gridbridge.model.transfer_name import is_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"

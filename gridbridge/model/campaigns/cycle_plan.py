@@ -22,8 +22,8 @@ from gridbridge.model.campaigns.campaign_sections import (
     FinalizeSection,
     JobRatioRule,
 )
-from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
 from gridbridge.model.campaigns.speculation import (
     CampaignStragglers,
     CompetingAttempt,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from gridbridge.model.amounts import HOUR_S
+from gridbridge.model.grid_engine_amounts import HOUR_S
 
 OUTLINED = ":"  # stands for the shell lines that `outline` removes
 

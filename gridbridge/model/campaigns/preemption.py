@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.request import Pairs
+from gridbridge.model.job_request import Pairs
 
 Amounts = Mapping[str, float]
 

@@ -6,6 +6,7 @@ from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 
 from gridbridge.model.elastic.elastic_nodes import short_host_name
+from gridbridge.model.job_request import resource_long_name
 from gridbridge.model.qconf_attributes import (
     ValuesByHost,
     is_besteffort_queue,
@@ -14,7 +15,6 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_words,
     parse_values_by_host,
 )
-from gridbridge.model.request import resource_long_name
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
 PROJECTS, BARRED_PROJECTS = "projects", "xprojects"

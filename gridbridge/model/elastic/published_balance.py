@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
+from gridbridge.model.remote_job_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half

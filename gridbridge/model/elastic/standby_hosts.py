@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import short_host_name
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 
 
 class OarRequestedPowerState(StrEnum):

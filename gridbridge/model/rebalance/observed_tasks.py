@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves, TaskNotMovedReason
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer_name import parse_transfer_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gridbridge.model.message import TransferMessage
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer_message import TransferMessage
 
 TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # compared with snapshot times

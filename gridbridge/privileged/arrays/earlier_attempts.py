@@ -11,14 +11,14 @@ from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
-from gridbridge.privileged.setuid_worker import CampaignOwnerWorker
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import Earlier
-    from gridbridge.privileged.setuid_worker import Answers
+    from gridbridge.privileged.owner_worker import Answers
 
 ASKS_S = 10.0  # timeout of a cluster, to leave time for submissions
 ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions

@@ -1,9 +1,9 @@
 """Chooses the queues and the parallel environment of a campaign's array."""
 
-from gridbridge.model.places import PUBLISHED
-from gridbridge.model.request import JobSpec
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.job_request import JobSpec
 from gridbridge.privileged.owner import JobNeverAcceptedByCluster
-from gridbridge.state import published_values
+from gridbridge.state import published_file_formats
 
 
 def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
@@ -14,15 +14,17 @@ def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED)
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
         return spec
-    words = published_values.read_offered_names(cluster, folder)
+    words = published_file_formats.read_offered_names(cluster, folder)
     if words is None:
         return spec
-    from gridbridge.model import vocabulary
+    from gridbridge.model import names_offered_by_cluster
 
-    environment = vocabulary.decode_offered_names(words).environment(nodes, per_host)
+    environment = names_offered_by_cluster.decode_offered_names(words).environment(nodes, per_host)
     if not environment:
-        raise JobNeverAcceptedByCluster(vocabulary.missing_parallel_env_reason(nodes, per_host))
-    return spec if environment == vocabulary.ANY else spec.but(pe=environment)
+        raise JobNeverAcceptedByCluster(
+            names_offered_by_cluster.missing_parallel_env_reason(nodes, per_host)
+        )
+    return spec if environment == names_offered_by_cluster.ANY else spec.but(pe=environment)
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
@@ -30,12 +32,12 @@ def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PU
 
     Raises JobNeverAcceptedByCluster if no queue is left.
     """
-    published = published_values.read_local_only_queues(cluster, folder)
+    published = published_file_formats.read_local_only_queues(cluster, folder)
     if not published:
         return spec
-    from gridbridge.model import vocabulary  # few clusters have transfer queues
+    from gridbridge.model import names_offered_by_cluster  # few clusters have transfer queues
 
-    request = vocabulary.decode_local_only_queues(published).only(spec.request)
+    request = names_offered_by_cluster.decode_local_only_queues(published).only(spec.request)
     if request is None:
         raise JobNeverAcceptedByCluster(
             f"queue {spec.request.targets} is a transfer queue or missing"

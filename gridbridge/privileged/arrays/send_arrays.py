@@ -9,23 +9,26 @@ are released, so that the next call knows all running tasks after a kill.
 import time
 from contextlib import contextmanager
 
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
+from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments, is_array_number
-from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
-from gridbridge.privileged.arrays.cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import (
+    AsUserArrayArguments,
+    is_array_number,
+)
+from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
-from gridbridge.privileged.arrays.sent_array import ArraySendProgress
 from gridbridge.privileged.owner import OwnerAccountUnavailable
-from gridbridge.privileged.setuid_worker import CampaignOwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gridbridge.privileged.setuid_worker import Answers
+    from gridbridge.privileged.owner_worker import Answers
 
 INTENDS_S = 10.0  # time limit of intents: queries about earlier attempts may come first
 BEGINS_S = 20.0  # time limit of submissions: the release must precede the service's timeout

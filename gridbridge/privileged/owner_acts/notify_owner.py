@@ -11,11 +11,11 @@ import pwd
 from typing import NoReturn
 
 from gridbridge.errors import CommandFailed
-from gridbridge.model.ids import is_cluster_name
-from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, WISH
+from gridbridge.model.transfer_name import is_cluster_name
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import AsUserRequestRefusal
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.shell.runner import run_discarding_output
 
 MAX_BYTES = 1 << 16
@@ -46,7 +46,7 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")
     try:
-        data, facts = files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
     except owner.UNREADABLE as error:

@@ -12,10 +12,10 @@ import os
 import sys
 from typing import NoReturn
 
-from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import AsUserRequestRefusal
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
@@ -60,7 +60,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
         raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
-        data, facts = files.read_file_only_owner_writes(
+        data, facts = safe_files.read_file_only_owner_writes(
             f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number)
         )
         dataset = json.loads(data)["dataset"]

@@ -8,17 +8,20 @@ from datetime import datetime
 from typing import Protocol
 
 from gridbridge import __version__
-from gridbridge.batch.adapters import status_adapter
+from gridbridge.batch.batch_adapter_table import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.route import Away, SshLogin
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.settings import RemoteAccountNames
-from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
-from gridbridge.model.vocabulary import NamesOfferedByCluster
-from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
+from gridbridge.model.transfer_route import Away, SshLogin
+from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
 from gridbridge.state import snapshot_codec
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQueryResult, LastClusterQueryRows
+from gridbridge.state.database.cluster_query_tables import (
+    LastClusterQueryResult,
+    LastClusterQueryRows,
+)
 
 ROUND_S = 2.0  # the next round shares a result
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
-from gridbridge.model.ids import job_ids_in_push
+from gridbridge.model.transfer_name import job_ids_in_push
 from gridbridge.shell.child_program import ChildEndingWithParent
 from gridbridge.shell.retry import repeat_until_stopped
 

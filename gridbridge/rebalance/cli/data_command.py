@@ -7,7 +7,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.command_group import FullSentenceCommandGroup
-from gridbridge.cli.options import CONFIG_FILE, JSON
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON
 from gridbridge.errors import GridbridgeError
 from gridbridge.shell.clock import Clock
 
@@ -200,10 +200,10 @@ def drain(storage: str, records: str, path: str) -> int:
 def _datasets(config: str, records: str) -> "OwnerDatasets":
     """Return the caller's datasets; the import is slow."""
     from gridbridge.program import users_configuration
-    from gridbridge.rebalance.replicas import owner_wiring
+    from gridbridge.rebalance.replicas import owner_dataset_wiring
 
     policy, _ = users_configuration.load_users_configuration(config)
-    return owner_wiring.open_owner_datasets(policy, records, output.show_progress)
+    return owner_dataset_wiring.open_owner_datasets(policy, records, output.show_progress)
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from gridbridge.cli import output
-from gridbridge.cli.options import format_local_time
+from gridbridge.cli.shared_options import format_local_time
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     OwnerRecordedReplicaAct,

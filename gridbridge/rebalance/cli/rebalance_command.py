@@ -7,10 +7,14 @@ import click
 
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.command_group import FullSentenceCommandGroup
-from gridbridge.cli.options import CONFIG_FILE, JSON
-from gridbridge.model.rebalance.moves import RebalanceMovePlan, RecheckedMoves, RejectedMove
-from gridbridge.program import log_file
-from gridbridge.rebalance.mover.snapshot_rule import (
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON
+from gridbridge.model.rebalance.planned_moves import (
+    RebalanceMovePlan,
+    RecheckedMoves,
+    RejectedMove,
+)
+from gridbridge.program import log_rotation
+from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,
     RebalanceScope,
     RebalanceTarget,
@@ -95,18 +99,20 @@ def plan(
 
 
 def _of_file(source: str, question: RebalanceTarget) -> RebalancePlan:
-    from gridbridge.rebalance.mover import offline_plan
+    from gridbridge.rebalance.mover import snapshot_file_plan
 
-    return offline_plan.plan_from_snapshot_file(source, question.what, question.name)
+    return snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
 
 
 def _of_site(path: str, question: RebalanceTarget) -> RebalancePlan:
-    from gridbridge.rebalance.mover.service_account import load_policy_and_open_sessions
+    from gridbridge.rebalance.mover.rebalance_service_account import load_policy_and_open_sessions
 
     policy = load_policy_and_open_sessions(path)
-    from gridbridge.rebalance.mover import mover_wiring  # a third of a second: clients log in
+    from gridbridge.rebalance.mover import (
+        rebalance_round_runner,  # a third of a second: clients log in
+    )
 
-    return mover_wiring.plan_rebalance_round(question, policy)
+    return rebalance_round_runner.plan_rebalance_round(question, policy)
 
 
 def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
@@ -117,10 +123,12 @@ def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
     @CONFIG_FILE
     @JSON
     def act(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
-        from gridbridge.rebalance.mover import mover_wiring
+        from gridbridge.rebalance.mover import rebalance_round_runner
 
         about = replace(question, name=name)
-        planned, checked = mover_wiring.run_rebalance_round(about, path, is_acting=is_acting)
+        planned, checked = rebalance_round_runner.run_rebalance_round(
+            about, path, is_acting=is_acting
+        )
         print_move_plan(planned, checked, is_json=is_json)
 
     if question.what:
@@ -209,9 +217,9 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
       gridbridge rebalance quiesce
       gridbridge rebalance quiesce --off
     """
-    from gridbridge.rebalance.mover import mover_wiring
+    from gridbridge.rebalance.mover import rebalance_round_runner
 
-    mover_wiring.pause_or_resume_rebalancing(path, is_quiesced=not is_off)
+    rebalance_round_runner.pause_or_resume_rebalancing(path, is_quiesced=not is_off)
     if is_json:
         output.print_json({"quiesced": not is_off})
     else:
@@ -245,7 +253,7 @@ def print_move_plan(
 
 def _say(text: str) -> None:
     """Print a line, prefixed with the time when standard output is a log file."""
-    output.print_line(log_file.prefix_lines_with_time(text, sys.stdout))
+    output.print_line(log_rotation.prefix_lines_with_time(text, sys.stdout))
 
 
 def move_plan_json(advice: RebalanceMovePlan) -> dict[str, object]:

@@ -7,9 +7,13 @@ from typing import Any
 
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.program.decision_journal import (
+    DecisionJournalEntry,
+    InputsNotJournalled,
+    make_journal_entry,
+)
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
-from gridbridge.rebalance.mover.snapshot_rule import (
+from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,
     RebalanceScope,
     RebalanceTarget,

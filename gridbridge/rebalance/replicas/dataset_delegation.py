@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from gridbridge.campaigns.store import campaign_inbox as picked
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import JdlDataset
-from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
 from gridbridge.model.rebalance.datasets import DATASET_NAME
-from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.status_report import with_noun
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.replicas import owner_wiring
+from gridbridge.rebalance.replicas import owner_dataset_wiring
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
 MAX_BYTES = 1024
@@ -45,7 +45,7 @@ def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
     require_below_delegation_limit((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
     )
 
@@ -53,14 +53,14 @@ def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
 def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Revoke a dataset's delegation; may be repeated."""
     if mine := picked.find_own_inbox_folder(folder):
-        files.remove_file(f"{mine}/{_file_of(dataset)}")
+        safe_files.remove_file(f"{mine}/{_file_of(dataset)}")
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
-    file_names = files.list_folder(picked.find_own_inbox_folder(folder))
+    file_names = safe_files.list_folder(picked.find_own_inbox_folder(folder))
     own_files = {name for name in file_names if picked.has_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
@@ -86,7 +86,7 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
 def _read(path: str, folder: str) -> Iterator[DatasetDelegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
-        data, facts = files.read_file_only_owner_writes(
+        data, facts = safe_files.read_file_only_owner_writes(
             f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1])
         )
         name = json.loads(data)["dataset"]
@@ -140,7 +140,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_wiring.open_datasets_for_service(
+    served = owner_dataset_wiring.open_datasets_for_service(
         users_configuration.load_users_configuration(path)[0]
     )
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, OwnerRecordedReplicaAct
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
-from gridbridge.rebalance.replicas import dataset_delegation, owner_processes, owner_wiring
+from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
+from gridbridge.rebalance.replicas import (
+    dataset_delegation,
+    dataset_owner_processes,
+    owner_dataset_wiring,
+)
 from gridbridge.rebalance.store.rebalance_tables import ReplicaActRows
 from gridbridge.state.database import StateFile
 
@@ -34,7 +38,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_wiring.open_datasets_for_service(
+    served = owner_dataset_wiring.open_datasets_for_service(
         users_configuration.load_users_configuration(path)[0]
     )
     entry = served.look(name)
@@ -52,7 +56,7 @@ def _anybodys(name: str, path: str) -> DatasetReport:
         for delegation in dataset_delegation.list_delegations()
         if f"{delegation.owner}/{delegation.dataset}" == name
     ]
-    delegated = next(iter(owner_processes.query_delegated_datasets(let)), None)
+    delegated = next(iter(dataset_owner_processes.query_delegated_datasets(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
         outcomes = tuple(_outcomes(database, name))
     if not delegated and not outcomes:

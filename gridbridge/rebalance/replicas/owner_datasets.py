@@ -18,14 +18,14 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.placement_snapshot import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
-from gridbridge.rebalance.replicas import original_files
+from gridbridge.rebalance.replicas import dataset_original_files
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetCommandOutcome,
     OwnerReplicaManager,
     has_requested_replica_count,
 )
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
 MOST_REPLICAS = 100
@@ -78,8 +78,8 @@ class OwnerDatasets:
                     f"{name}: you have such a dataset already; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
-            original_files.require_outside_storage_areas(path, self._areas.values())
-            original = original_files.checksum_original_files(path)
+            dataset_original_files.require_outside_storage_areas(path, self._areas.values())
+            original = dataset_original_files.checksum_original_files(path)
             dataset = replace(_new(name, path, wished, original), may_move=may_move)
             self._records.save(dataset, original.sums)
             notify()
@@ -224,7 +224,9 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     )
 
 
-def _new(name: str, path: str, wished: int, original: original_files.OriginalFiles) -> Dataset:
+def _new(
+    name: str, path: str, wished: int, original: dataset_original_files.OriginalFiles
+) -> Dataset:
     return Dataset(
         name=name,
         path=path,

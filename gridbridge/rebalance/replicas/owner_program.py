@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.places import CONFIG
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.replicas import dataset_delegation, owner_wiring
+from gridbridge.rebalance.replicas import dataset_delegation, owner_dataset_wiring
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.store.dataset_records import encode_dataset_record
@@ -33,7 +33,7 @@ def run_dataset_owner_program() -> int:
     verb, *words = sys.argv[1:]
     try:
         policy, _ = users_configuration.load_users_configuration(CONFIG)
-        served = owner_wiring.open_datasets_for_service(policy)
+        served = owner_dataset_wiring.open_datasets_for_service(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gridbridge.decisions.rebalance.next_replica import (
+from gridbridge.decisions.rebalance.next_replica_area import (
     choose_next_replica_area,
     why_area_takes_no_replica,
 )
@@ -28,9 +28,9 @@ from gridbridge.model.rebalance.datasets import (
     dataset_checksum_mismatch,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.rebalance.replicas import original_files, storage_area
+from gridbridge.rebalance.replicas import dataset_original_files, storage_area_access
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
@@ -113,7 +113,7 @@ class OwnerReplicaManager:
             origin = source or self._source(dataset, sums)
             is_known, relay = self.is_known(area.name), self._records.relay(dataset.name)
             with self._records.turn(area.name, area.copies_at_once):
-                storage_area.prepare_new_replica_folder(area, dataset, is_known=is_known)
+                storage_area_access.prepare_new_replica_folder(area, dataset, is_known=is_known)
                 dataset = dataset.beginning(area.name)
                 self._records.save(dataset)
                 replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
@@ -133,7 +133,7 @@ class OwnerReplicaManager:
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if (is_met and area.name != but) or self._is_short(dataset, area):
                 with suppress(StorageAreaUnusable):
-                    storage_area.remove_unfinished_copies(area, dataset)
+                    storage_area_access.remove_unfinished_copies(area, dataset)
                     dataset = dataset.ended(area.name)
                     self._records.save(dataset)
         return dataset
@@ -150,15 +150,16 @@ class OwnerReplicaManager:
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
         # all of it is read for that
-        if not is_here and original_files.files_match_checksums(dataset.path, sums):
-            top = original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
+        if not is_here and dataset_original_files.files_match_checksums(dataset.path, sums):
+            top = dataset_original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return LocalOrSshFolder(login=None, folder=top)
         if best is None:
             raise StorageAreaUnusable(
                 f"no replica is whole, and {dataset.path} is not what was added"
             )
         return LocalOrSshFolder(
-            login=best.login, folder=storage_area.resolve_account_folder(best).replica(dataset.name)
+            login=best.login,
+            folder=storage_area_access.resolve_account_folder(best).replica(dataset.name),
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
@@ -176,7 +177,7 @@ class OwnerReplicaManager:
         if area is None:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            contents = storage_area.checksum_replica(area, dataset.name, dataset)
+            contents = storage_area_access.checksum_replica(area, dataset.name, dataset)
         except StorageAreaUnreachable as error:
             return replace(replica, why=str(error), is_away=True)
         except (StorageAreaUnusable, ParseError) as error:
@@ -191,7 +192,7 @@ class OwnerReplicaManager:
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)
-            storage_area.remove_replica(self._areas[storage], dataset)
+            storage_area_access.remove_replica(self._areas[storage], dataset)
         except StorageAreaUnusable as error:
             if not is_lost:
                 return dataset, (
@@ -223,9 +224,9 @@ def _measured(dataset: Dataset, area: StorageArea) -> MeasuredStorageArea:
     """Measure an area for a dataset, including the bytes of an unfinished copy there."""
     is_begun = area.name in dataset.begun
     return (
-        storage_area.measure_area_and_begun_copy(area, dataset.name)
+        storage_area_access.measure_area_and_begun_copy(area, dataset.name)
         if is_begun
-        else storage_area.measure_area_for_account(area)
+        else storage_area_access.measure_area_for_account(area)
     )
 
 

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from gridbridge.errors import CommandFailed, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, dataset_checksum_mismatch
-from gridbridge.model.route import SshLogin
-from gridbridge.rebalance.replicas import storage_area
-from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.rebalance.replicas import storage_area_access
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
@@ -82,16 +82,16 @@ class ReplicaCopier:
         """
         name, wrong = dataset.name, ""
         target = LocalOrSshFolder(
-            login=area.login, folder=storage_area.resolve_account_folder(area).part(name)
+            login=area.login, folder=storage_area_access.resolve_account_folder(area).part(name)
         )
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
-            contents = storage_area.checksum_replica(area, f".{name}.part", dataset)
+            contents = storage_area_access.checksum_replica(area, f".{name}.part", dataset)
             spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
-            storage_area.remove_wrong_copied_files(area, name, spoilt)
+            storage_area_access.remove_wrong_copied_files(area, name, spoilt)
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
             if not (wrong := dataset_checksum_mismatch(sums, own_sums)):
-                storage_area.install_finished_replica(area, dataset)
+                storage_area_access.install_finished_replica(area, dataset)
                 return self._whole(area, dataset)
         raise StorageAreaUnusable(f"what came is not the dataset: {wrong}")
 
@@ -107,7 +107,7 @@ class ReplicaCopier:
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
-        with storage_area.explain_storage_failures(area):
+        with storage_area_access.explain_storage_failures(area):
             if is_relayed:
                 relay_folder = LocalOrSshFolder(login=None, folder=relay)
                 self.carry(source, relay_folder, names, pace)
@@ -134,7 +134,7 @@ def _told_when_full(area: StorageArea) -> Iterator[None]:
     except CommandFailed as error:
         if error.status != rsync.FILE_ERROR:
             raise
-        measured = storage_area.measure_area_for_account(area)
+        measured = storage_area_access.measure_area_for_account(area)
         if not measured.fault and not measured.free_bytes:
             raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
         raise

@@ -14,7 +14,7 @@ from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.rebalance.placement_snapshot import NEVER, past_moment_or_never
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas import dataset_delegation as letters
-from gridbridge.rebalance.replicas import owner_processes
+from gridbridge.rebalance.replicas import dataset_owner_processes
 from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -43,7 +43,7 @@ class OverdueReplicaVerifier:
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
         lines = _lines(
-            owner_processes.query_delegated_datasets(letters.list_delegations()),
+            dataset_owner_processes.query_delegated_datasets(letters.list_delegations()),
             tried,
             due,
             now,
@@ -61,7 +61,7 @@ class OverdueReplicaVerifier:
         for delegated in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
                 break
-            if why := owner_processes.verify_dataset_as_owner(delegated):
+            if why := dataset_owner_processes.verify_dataset_as_owner(delegated):
                 _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
                 return read, [delegated.name]
             read.append(delegated.name)

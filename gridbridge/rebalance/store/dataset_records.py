@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.datasets import (
     format_checksums,
     parse_checksums,
 )
-from gridbridge.shell import files, rsync
+from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
@@ -41,7 +41,7 @@ class DatasetRecords:
 
     def names(self) -> list[str]:
         """Return the sorted names of the datasets."""
-        records = (name for name in files.list_folder(self._folder) if name.endswith(RECORD))
+        records = (name for name in safe_files.list_folder(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
@@ -65,7 +65,7 @@ class DatasetRecords:
         """
         path = self._path(name, RECORD)
         try:
-            data, _ = files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             return decode_dataset_record(name, json.loads(data))
         except FileNotFoundError as error:
             names = ", ".join(self.names()) or "you have none yet"
@@ -80,7 +80,7 @@ class DatasetRecords:
         """
         path = self._path(dataset.name, SUMS)
         try:
-            data, _ = files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
         except FileNotFoundError as error:
             raise StateError(f"{path}: no such file; the dataset has to be added again") from error
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
@@ -102,15 +102,15 @@ class DatasetRecords:
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
                     f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
-            files.replace_file_atomically(self._path(dataset.name, SUMS), text, 0o600)
+            safe_files.replace_file_atomically(self._path(dataset.name, SUMS), text, 0o600)
         record = json.dumps(encode_dataset_record(dataset)).encode()
-        files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
+        safe_files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
         """Delete a dataset's files; the checksums go after the record, which they belong to."""
-        files.remove_file(self._path(name, RECORD))
-        files.remove_file(self._path(name, SUMS))
-        files.remove_file(self._hidden(name, DONE))
+        safe_files.remove_file(self._path(name, RECORD))
+        safe_files.remove_file(self._path(name, SUMS))
+        safe_files.remove_file(self._hidden(name, DONE))
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
@@ -127,13 +127,13 @@ class DatasetRecords:
             f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
             for outcome in outcomes
         )
-        files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
+        safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
         """Return the service's acts on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
-            data, _ = files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
+            data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
             return [OwnerRecordedReplicaAct(**row | {"at": _moment(row["at"])}) for row in rows]
         except FileNotFoundError:
@@ -172,7 +172,7 @@ class DatasetRecords:
     def _make(self) -> None:
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            files.forbid_others_to_write(self._folder)
+            safe_files.forbid_others_to_write(self._folder)
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 

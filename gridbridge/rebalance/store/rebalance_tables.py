@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, selec
 
 from gridbridge.model.rebalance.datasets import ReplicaActRecord
 from gridbridge.model.rebalance.placement_snapshot import RecentPlacementMoves
-from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 CARRIED = Table(

@@ -5,8 +5,8 @@ from dataclasses import asdict
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.cli.shared_options import CONFIG_FILE
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import click
 
-from gridbridge.cli.options import FOLDER
-from gridbridge.site import draining as service
+from gridbridge.cli.shared_options import FOLDER
+from gridbridge.site import cluster_draining as service
 
 
 @click.command()

@@ -3,8 +3,8 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import JSON
-from gridbridge.model.places import CONFIG
+from gridbridge.cli.shared_options import JSON
+from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.site.submission_explanation import (
     clusters_with_transfer_queues,
     explain_submission,

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import FOLDER
+from gridbridge.cli.shared_options import FOLDER
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import BALANCE_PUBLISHED
+from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.program.metric_family import MetricFamily
 from gridbridge.program.version import version_with_commit
-from gridbridge.shell import files, poller_lock
+from gridbridge.shell import poller_lock, safe_files
 from gridbridge.site import published_metrics as service
 
 LOCAL = "127.0.0.1"
@@ -85,7 +85,7 @@ def metrics(
     if textfile is None:
         output.print_line(text.decode().removesuffix("\n"))
     else:
-        files.replace_file_atomically(os.path.abspath(textfile), text, durable=False)
+        safe_files.replace_file_atomically(os.path.abspath(textfile), text, durable=False)
 
 
 class _Watch:

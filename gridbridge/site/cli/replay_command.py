@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, format_local_time
+from gridbridge.cli.shared_options import CONFIG_FILE, JSON, format_local_time
 from gridbridge.model.status_report import RecordedDecision, printable_text
 from gridbridge.site import decision_replay as service
 

@@ -9,16 +9,16 @@ from gridbridge.cli import output
 from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings import BestEffortSetupRequest
+from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
 from gridbridge.model.status_report import with_noun
-from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
-from gridbridge.shell import poller_lock, trust
+from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
+from gridbridge.shell import file_trust, poller_lock
 from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
 from gridbridge.site import queue_setup as service
-from gridbridge.site.queue_request import TransferQueueRequest
 from gridbridge.site.queue_setup import SetupStep
+from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
@@ -26,7 +26,7 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
 
     Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
     """
-    if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
+    if is_applied and os.geteuid() == file_trust.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
         if not poller_lock.wait_for_poller_lock(
             path, lambda: output.print_error("setup: another one runs: waiting")
@@ -243,7 +243,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
             f"the last round saw {with_noun(nodes, 'node')} of pools:"
             f" nobody removes {whom} any more"
         )
-    if is_applied and steps and os.geteuid() != trust.ROOT:
+    if is_applied and steps and os.geteuid() != file_trust.ROOT:
         raise GridbridgeError(
             "--apply: only root may do this; without --apply the lines are printed"
         )

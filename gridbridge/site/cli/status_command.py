@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.model.status_report import (
     ClusterStatusReport,
     SiteStatusReport,
     TransferQueueReport,
     TransferReport,
 )
-from gridbridge.program import reports
+from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
 
 CLUSTERS = ("CLUSTER", "ANSWERS", "WAITING", "FREE SLOTS", "")
@@ -41,7 +41,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
       gridbridge status --json
     """
     now = datetime.now(UTC)
-    report = reports.build_site_report(now, folder, path)
+    report = status_and_why_reports.build_site_report(now, folder, path)
     if is_json:
         output.print_json(to_json_types(report))
     else:

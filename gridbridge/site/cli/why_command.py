@@ -13,7 +13,7 @@ import click
 from gridbridge.campaigns.tools import campaign_explanation
 from gridbridge.campaigns.tools.campaign_explanation import CampaignExplanation
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.status_report import (
     FIRST_EVENTS,
@@ -22,9 +22,9 @@ from gridbridge.model.status_report import (
     printable_text,
     with_noun,
 )
-from gridbridge.program import reports
-from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import HomeBatchSystemSilent, UntransferredHomeJob
+from gridbridge.program import status_and_why_reports
+from gridbridge.site import home_job_explanation
+from gridbridge.site.home_job_explanation import HomeBatchSystemSilent, UntransferredHomeJob
 from gridbridge.state.published_json import to_json_types
 
 UNKNOWN = 1
@@ -111,9 +111,9 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
     """Look a number up among transfers, home jobs and campaigns."""
     campaign = campaign_explanation.explain_campaign(job, folder)
     try:
-        alarm, tasks = reports.explain_local_job(job, now, folder)
-    except (reports.JobWithoutTransfers, ParseError, StateError) as error:
-        is_unknown = isinstance(error, reports.JobWithoutTransfers)
+        alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder)
+    except (status_and_why_reports.JobWithoutTransfers, ParseError, StateError) as error:
+        is_unknown = isinstance(error, status_and_why_reports.JobWithoutTransfers)
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
             _refuse(job, error, trouble)
@@ -129,14 +129,14 @@ def _at_home(
 ) -> tuple[UntransferredHomeJob | None, str]:
     """Look a job up at home; return the job, or why home did not answer."""
     try:
-        return home_jobs.find_home_job(job, now, folder, path, was_sent=was_sent), ""
+        return home_job_explanation.find_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
         return None, str(error)
 
 
 def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     """Report an unknown number; re-raise the error for a text that is no number."""
-    if not isinstance(error, reports.JobWithoutTransfers):
+    if not isinstance(error, status_and_why_reports.JobWithoutTransfers):
         raise error
     if trouble:
         output.print_error(f"gridbridge: {error}; {trouble}")

@@ -32,8 +32,8 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
-from gridbridge.model.snapshot import CampaignJobsAtCluster
-from gridbridge.state.database.columns import (
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
+from gridbridge.state.database.column_types import (
     COUNTED,
     METADATA,
     JsonColumn,

@@ -11,15 +11,15 @@ import stat
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.batch.wrapper_claim import GRANTS
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.batch.remote_job_claim_script import GRANTS
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.places import SPOOL
+from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE, Away
 from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES, claim_file_name, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.shell import files, ssh
+from gridbridge.model.transfer_route import BARE, Away
+from gridbridge.shell import safe_files, ssh
 from gridbridge.state.spool_reader import ResumableFolderScan
 
 MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
@@ -75,7 +75,7 @@ def _refuse_foreign(folder: str) -> None:
 def remove_claim(name: str, spool: str = SPOOL) -> None:
     """Remove the claim on a job that can't run any more."""
     try:
-        files.remove_file(f"{spool}/{FOLDER}/{name}")
+        safe_files.remove_file(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
         raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
@@ -106,7 +106,7 @@ def _remove_old(path: str, now_s: float) -> None:
     is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
     is_file = not stat.S_ISDIR(facts.st_mode)
     if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
-        files.remove_file(path)
+        safe_files.remove_file(path)
 
 
 def create_remote_grants(remote: Away, names: tuple[str, ...]) -> None:

@@ -4,21 +4,21 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.adapters import local_task_guard_of_home
-from gridbridge.batch.clusters import configured_home_address
-from gridbridge.decisions.transfer import home_request
-from gridbridge.decisions.transfer.local_guards import HomeJobRequest
+from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
+from gridbridge.batch.configured_cluster_routes import configured_home_address
+from gridbridge.decisions.transfer import refused_job_stay_home_request
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
 from gridbridge.errors import ConfigError
-from gridbridge.model.ids import TransferId, parse_transfer_name
+from gridbridge.model.job_request import BALANCE, JobRequest, Variant
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import BALANCE, JobRequest, Variant
-from gridbridge.model.route import Away, Home
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import TransferAction
+from gridbridge.model.transfer.transfer_round_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_name import TransferId, parse_transfer_name
+from gridbridge.model.transfer_route import Away, Home
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import LocalTaskGuard
+    from gridbridge.batch.optional_adapter_protocols import LocalTaskGuard
 
 AT_ONCE = 100  # jobs of one query
 
@@ -105,7 +105,8 @@ class LocalTaskActs:
             *(name for name, to in queues if to.cluster == transfer.remote),
         }
         other_queues = partial(
-            home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
+            refused_job_stay_home_request.drop_transfer_queues_from_list,
+            transfer_queues=remote_queues,
         )
         tasks.keep_job_off_queues(where, _task(transfer), other_queues)
 
@@ -131,7 +132,9 @@ class LocalTaskActs:
         return where, local_task_guard_of_home(where)
 
     def _variants(self, own: JobRequest) -> Iterator[Variant]:
-        for mark in home_request.stay_home_request_changes(own.hard, own.queues, self._queues):
+        for mark in refused_job_stay_home_request.stay_home_request_changes(
+            own.hard, own.queues, self._queues
+        ):
             yield mark.hard, mark.queues
 
 
@@ -150,4 +153,6 @@ def _request(request: JobRequest) -> HomeJobRequest:
 
 
 def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
-    return home_request.rerun_policy_by_home_queues(request.hard, request.own_queues, own)
+    return refused_job_stay_home_request.rerun_policy_by_home_queues(
+        request.hard, request.own_queues, own
+    )

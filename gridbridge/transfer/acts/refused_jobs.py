@@ -7,11 +7,11 @@ common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the wh
 from collections.abc import Collection
 
 from gridbridge.batch import load_home_job_control, load_refused_job_marker
-from gridbridge.decisions.transfer.home_request import stay_home_request_changes
+from gridbridge.decisions.transfer.refused_job_stay_home_request import stay_home_request_changes
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import TransferMessage, TransferOutcome
-from gridbridge.model.route import Home
 from gridbridge.model.transfer.guard import asks_for_home
+from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
+from gridbridge.model.transfer_route import Home
 
 NOBODY = "no local queue can run the job either"
 

@@ -3,23 +3,27 @@
 import os
 from collections.abc import Callable, Mapping
 
-from gridbridge.batch import load_submit_adapter, root_helpers
-from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
+from gridbridge.batch import load_submit_adapter, privileged_helper_calls
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster, status_adapter
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.decisions.transfer.remote_accounting_verdicts import verdict_from_accounting
 from gridbridge.errors import OwnerAccountGone
+from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import (
+from gridbridge.model.policy import Policy
+from gridbridge.model.transfer.transfer_round_plan import (
+    OrphanJob,
+    TransferAction,
+    TransferActKind,
+)
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     TransferFailureCause,
     TransferMessage,
     TransferOutcome,
     shorten_reason,
 )
-from gridbridge.model.places import NO_OWNER, PUBLISHED, SPOOL
-from gridbridge.model.policy import Policy
-from gridbridge.model.route import Away
-from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction, TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_route import Away
 from gridbridge.program import ownerless_jobs
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
@@ -108,9 +112,9 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
     Raises OwnerAccountGone without an account, RemoteJobNotOurs if the job's id is another job's by
     now.
     """
-    result = root_helpers.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
+    result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
-        raise OwnerAccountGone(root_helpers.gridbridge_as_user_refusal(result))
+        raise OwnerAccountGone(privileged_helper_calls.gridbridge_as_user_refusal(result))
     result.checked()
 
 

@@ -6,16 +6,18 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.offered_names import require_cluster_offers_request
+from gridbridge.decisions.transfer.cluster_offers_for_request import (
+    require_cluster_offers_request,
+)
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
-from gridbridge.model import vocabulary
-from gridbridge.model.places import PUBLISHED
-from gridbridge.model.request import JobRequest, JobSpec, is_home_only_resource
-from gridbridge.model.route import TransferRoute
-from gridbridge.model.transfer import request_rules
-from gridbridge.model.transfer.request_rules import RequestMapping
-from gridbridge.model.vocabulary import NamesOfferedByCluster
-from gridbridge.state import published_values
+from gridbridge.model import names_offered_by_cluster
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.transfer import request_mapping_rules
+from gridbridge.model.transfer.request_mapping_rules import RequestMapping
+from gridbridge.model.transfer_route import TransferRoute
+from gridbridge.state import published_file_formats
 
 
 def translate_request_for_queue(
@@ -24,26 +26,30 @@ def translate_request_for_queue(
     """Translate a job by the published names and mapping of a transfer queue's cluster."""
     return translate_job_request(
         spec,
-        request_rules.decode_request_mapping(published_values.read_request_mapping(queue, folder))
+        request_mapping_rules.decode_request_mapping(
+            published_file_formats.read_request_mapping(queue, folder)
+        )
         if route.remote_mapped
         else RequestMapping({}),
         read_offered_resources(route.remote, folder),
         route.remote,
-        published_values.list_queues_with_routes(folder),
+        published_file_formats.list_queues_with_routes(folder),
     )
 
 
 def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
     """Return the published names that a cluster offers; None while none are published."""
-    published = published_values.read_offered_names(cluster, folder)
-    return None if published is None else vocabulary.decode_offered_names(published)
+    published = published_file_formats.read_offered_names(cluster, folder)
+    return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a remote cluster that would send the job on, if any."""
-    published = published_values.read_local_only_queues(remote, folder)
+    published = published_file_formats.read_local_only_queues(remote, folder)
     return (
-        spec.but(request=vocabulary.decode_local_only_queues(published).keep(spec.request))
+        spec.but(
+            request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request)
+        )
         if published
         else spec
     )

@@ -1,12 +1,12 @@
 """The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
-from gridbridge.model.message import TransferMessage, encode_transfer_message
-from gridbridge.model.places import PUBLISHED, SPOOL
+from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import TransferAction
+from gridbridge.model.transfer.transfer_round_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.shell import files
-from gridbridge.state import published_values, spool
+from gridbridge.model.transfer_message import TransferMessage, encode_transfer_message
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats, spool
 from gridbridge.state.published_files import UNLISTED, publish_file
 
 
@@ -26,18 +26,20 @@ class StarterVerdictFiles:
         """Publish a transfer's verdict and wake the starter."""
         transfer = action.transfer
         if action.verdict:
-            path = published_values.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
+            path = published_file_formats.transfer_verdict_path(
+                transfer.name, transfer.uid, self._folder
+            )
             publish_file(path, encode_transfer_message(action.verdict), UNLISTED)
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer a restarted task's question and wake its starter, within the uid's limit."""
         if (
-            published_values.count_verdicts(uid, self._folder)
+            published_file_formats.count_verdicts(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
         ):
             publish_file(
-                published_values.answer_path_for_starter(wake, uid, self._folder),
+                published_file_formats.answer_path_for_starter(wake, uid, self._folder),
                 encode_transfer_message(answer),
                 UNLISTED,
             )
@@ -45,7 +47,7 @@ class StarterVerdictFiles:
 
     def hide_names(self) -> None:
         """Make the verdict folders unlistable: their file names are names of FIFOs."""
-        published_values.set_verdict_folder_modes(UNLISTED, self._folder)
+        published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
         """Say whether a transfer's starter sleeps on its FIFO."""
@@ -53,7 +55,9 @@ class StarterVerdictFiles:
 
     def retract(self, name: str, uid: int) -> None:
         """Remove the published verdict of a closed transfer."""
-        files.remove_file(published_values.transfer_verdict_path(name, uid, self._folder))
+        safe_files.remove_file(
+            published_file_formats.transfer_verdict_path(name, uid, self._folder)
+        )
 
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
@@ -62,4 +66,4 @@ class StarterVerdictFiles:
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove unfetched answers to starters, and unfinished files, older than `until`."""
-        published_values.remove_unfetched_files(open_transfers, until, self._folder)
+        published_file_formats.remove_unfetched_files(open_transfers, until, self._folder)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output
-from gridbridge.transfer.remote_tools.remote_job import RemoteActResult
+from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteActResult
 
 NOT_DONE = 1
 

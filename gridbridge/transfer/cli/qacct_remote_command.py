@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import (
+from gridbridge.cli.shared_options import (
     CONFIG_FILE,
     FOLDER,
     JSON,
@@ -14,7 +14,7 @@ from gridbridge.cli.options import (
     FiniteNumberRange,
     format_local_time,
 )
-from gridbridge.model.accounting import JobRunAccounting, RemoteJobRunAccounting
+from gridbridge.model.remote_job_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
 from gridbridge.transfer.remote_tools.qacct_remote import (

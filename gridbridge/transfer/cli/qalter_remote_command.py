@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import click
 
 from gridbridge.cli import error_boundary
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
-from gridbridge.model.request import Pairs
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
+from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli.act_results import print_act_results
+from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qalter_remote as service
-from gridbridge.transfer.remote_tools import remote_job
 
 OWN = (
     *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
@@ -111,7 +111,7 @@ def qalter_remote(
 
 
 def _single(job: str) -> Sequence[str]:
-    jobs = remote_job.parse_job_list((job,))
+    jobs = owner_remote_job_access.parse_job_list((job,))
     if len(jobs) > 1:
         raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
     return jobs

@@ -3,10 +3,10 @@
 import click
 
 from gridbridge.cli import error_boundary
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli.act_results import print_act_results
+from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qdel_remote as service
-from gridbridge.transfer.remote_tools import remote_job
 
 PATTERN = frozenset("*?[")  # qdel takes patterns (sge_types(1)); no login name has these letters
 
@@ -46,7 +46,7 @@ def qdel_remote(
     else:
         results = (
             result
-            for job in remote_job.parse_job_list(jobs)
+            for job in owner_remote_job_access.parse_job_list(jobs)
             for result in service.delete_transferred_tasks(
                 job, is_dry=is_dry, folder=folder, path=path
             )

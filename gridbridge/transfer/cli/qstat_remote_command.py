@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
+from gridbridge.cli.shared_options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
 from gridbridge.model.status_report import TransferReport
-from gridbridge.program import reports
+from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
+from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qstat_remote as service
-from gridbridge.transfer.remote_tools import remote_job
 from gridbridge.transfer.remote_tools.qstat_remote import RemoteTaskDetail, TransferFilter
 
 UNKNOWN = 1
@@ -77,7 +77,7 @@ def qstat_remote(
     """
     now = datetime.now(UTC)
     if jobs:
-        _print_jobs(remote_job.parse_job_list(jobs), now, path, folder, is_json)
+        _print_jobs(owner_remote_job_access.parse_job_list(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
     owners = tuple(_me() if name == ME else name for name in named or (ME,))
@@ -111,7 +111,7 @@ def _print_jobs(
     for job in jobs:
         try:
             alarm, details = service.query_task_details(job, asking, now, folder)
-        except reports.JobWithoutTransfers as error:
+        except status_and_why_reports.JobWithoutTransfers as error:
             unknown.append(str(error))
             continue
         tasks += details

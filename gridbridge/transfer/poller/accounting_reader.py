@@ -7,21 +7,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.accounting import (
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.remote_job_accounting import (
     ClusterAccountingProgress,
     JobRunAccounting,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import is_transfer_name
-from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
+from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import JobAccountingReader
-    from gridbridge.model.route import Away
+    from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
+    from gridbridge.model.transfer_route import Away
 
 _log = logging.getLogger(__name__)
 

@@ -1,22 +1,24 @@
 """Tell the starter of a restarted task which transfer the task belongs to."""
 
-from gridbridge.decisions.transfer.local_guards import ended_transfer_of_requeued_job
-from gridbridge.decisions.transfer.starter_message_rules import (
+from gridbridge.decisions.transfer.starter_message_acceptance import (
     invalid_message_value,
     is_job_number_reused,
     is_new_starter_of_dying_task,
     transfer_for_restarted_task,
 )
 from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
-from gridbridge.model.message import DesiredLocalJobState, TransferMessage
-from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
+    ended_transfer_of_requeued_job,
+)
+from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage
 from gridbridge.shell.clock import Clock
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 
 
 class AdoptionQueries:

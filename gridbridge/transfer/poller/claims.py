@@ -10,9 +10,8 @@ from concurrent.futures import Future
 from functools import partial
 
 from gridbridge.decisions.transfer.recall_policy import waits_for_claim_grant
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.errors import StateError
-from gridbridge.model.message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import (
     FENCED,
@@ -26,8 +25,14 @@ from gridbridge.model.transfer.claim import (
     split_claim,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer_message import (
+    REQUEUE,
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.owner_threads import OwnerThreadPools
+from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger

@@ -5,14 +5,14 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gridbridge.decisions.site.outdated_services import AwayJob
+from gridbridge.decisions.site.stale_service_configuration import AwayJob
 from gridbridge.errors import StateError
-from gridbridge.model.places import LOCK
+from gridbridge.model.fixed_paths import LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ReloadableConfiguration, read_saved_configuration
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.signals import StopAndReloadSignals
+from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service

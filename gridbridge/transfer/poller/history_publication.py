@@ -7,14 +7,14 @@ as writing the history.
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer import job_ownership
-from gridbridge.model.ids import parse_transfer_name
+from gridbridge.decisions.transfer import local_task_ownership
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     Transfer,
     TransferEvent,
     TransferKey,
 )
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -73,8 +73,8 @@ class TaskHistoryPublisher:
         attempts = self._known.pop(local, None) or self._load(local)
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         proved, unproved = (
-            job_ownership.proved_owner_uids(transfers),
-            job_ownership.uids_claiming_unproved_task(transfers),
+            local_task_ownership.proved_owner_uids(transfers),
+            local_task_ownership.uids_claiming_unproved_task(transfers),
         )
         if proved:
             self._views.task(local, _of(attempts, proved))

@@ -3,28 +3,28 @@
 import logging
 from collections.abc import Iterable, Mapping
 
-from gridbridge.decisions.transfer.starter_message_rules import (
+from gridbridge.decisions.transfer.starter_message_acceptance import (
     Destination,
     ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.model.message import TransferMessageKind, shorten_reason
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
+from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.program.journal import DecisionJournal
-from gridbridge.shell import trust
+from gridbridge.model.transfer_message import TransferMessageKind, shorten_reason
+from gridbridge.program.decision_journal import DecisionJournal
+from gridbridge.shell import file_trust
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LogQuota
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.shell.log_line_quota import LogQuota
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
 from gridbridge.transfer.poller.transfer_journal import RefusedMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
-from gridbridge.transfer.poller.unverified_quota import UnconfirmedTransferQuota
+from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 
 PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
 PREMATURE_OF_UID = 100  # messages of a uid without a record: remote hosts may be faster
@@ -190,7 +190,7 @@ class StarterMessageReader:
                 self._routes | ({(previous.queue, previous.remote)} if previous else set())
             ),
             uid=spooled.uid,
-            owner=trust.account_name_or_uid(spooled.uid),
+            owner=file_trust.account_name_or_uid(spooled.uid),
             record=spooled.path,
             now=self._clock.now(),
         )

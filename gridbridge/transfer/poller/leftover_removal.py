@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import orphans
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction
+from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.program.journal import DecisionJournal
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.owner_threads import OwnerThreadPools
+from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import ClusterQueryLogRows
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.claims import RemoteJobClaimService

@@ -9,11 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import configured_cluster_address, keep_ssh_connections_open
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import (
+    configured_cluster_address,
+    keep_ssh_connections_open,
+)
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster, JobEndPushKind
-from gridbridge.model.places import HOME, SPOOL
+from gridbridge.model.fixed_paths import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.configuration import ReloadableConfiguration
@@ -21,10 +24,10 @@ from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.inbox import SpoolInbox
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 

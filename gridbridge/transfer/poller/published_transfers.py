@@ -5,15 +5,17 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import build_request_mapping, build_transfer_queue_route
-from gridbridge.decisions.transfer import job_ownership
+from gridbridge.batch.configured_cluster_routes import (
+    build_request_mapping,
+    build_transfer_queue_route,
+)
+from gridbridge.decisions.transfer import local_task_ownership
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
-from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
+from gridbridge.decisions.transfer.starter_message_acceptance import describe_job_end
 from gridbridge.errors import StateError
-from gridbridge.model import key_value_lines, vocabulary
-from gridbridge.model.accounting import RemoteJobRunAccounting
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.places import PUBLISHED
+from gridbridge.model import key_value_lines, names_offered_by_cluster
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
     PublishedAccountingFiles,
@@ -32,17 +34,18 @@ from gridbridge.model.published import (
     PublishedTransferQueue,
     PublishedTransferTask,
 )
-from gridbridge.model.route import encode_route
-from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
 from gridbridge.model.status_report import printable_text
-from gridbridge.model.transfer import request_rules as mappings
+from gridbridge.model.transfer import request_mapping_rules as mappings
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.model.transfer_route import encode_route
 from gridbridge.program.version import version_with_commit
-from gridbridge.program.watch import last_answers
+from gridbridge.program.watch import last_cluster_snapshots
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import drains, published_json, published_values, unverified_histories
+from gridbridge.state import drains, published_file_formats, published_json, unverified_histories
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer.store import usage_rows
 
@@ -96,7 +99,7 @@ def published_remote_job_usage(
     local: str, records: tuple[RemoteJobRunAccounting, ...]
 ) -> PublishedRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
-    last, left_out = job_ownership.newest_attempts(records, MOST_RECORDS)
+    last, left_out = local_task_ownership.newest_attempts(records, MOST_RECORDS)
     return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
@@ -104,7 +107,7 @@ def published_task_history(
     local: str, attempts: Sequence[History], is_proved: bool
 ) -> PublishedTransferTask:
     """Return the published history of a local job's or task's last attempts."""
-    last, left_out = job_ownership.newest_attempts(attempts)
+    last, left_out = local_task_ownership.newest_attempts(attempts)
     histories = tuple(map(_history, last))
     return PublishedTransferTask(
         job=local, attempts=histories, left_out=left_out, is_proved=is_proved
@@ -112,7 +115,7 @@ def published_task_history(
 
 
 def _history(history: History) -> PublishedTransferHistory:
-    events, left_out = job_ownership.first_and_last_events(history[1])
+    events, left_out = local_task_ownership.first_and_last_events(history[1])
     return PublishedTransferHistory(
         transfer=published_row_with_all_fields(history[0]),
         events=tuple(map(_event, events)),
@@ -217,14 +220,14 @@ class TransferStatePublisher:
             # before the build_transfer_route, which names the build_request_mapping
             if rules.rules:
                 publish_file(
-                    published_values.request_mapping_path(queue, self._folder),
+                    published_file_formats.request_mapping_path(queue, self._folder),
                     mappings.encode_request_mapping(rules),
                 )
             publish_file(
-                published_values.published_route_path(queue, self._folder),
+                published_file_formats.published_route_path(queue, self._folder),
                 encode_route(build_transfer_queue_route(self._policy, queue)),
             )
-        published_values.remove_other_routes(used.union(self._policy.queues), self._folder)
+        published_file_formats.remove_other_routes(used.union(self._policy.queues), self._folder)
         drains.make_drains_folder(self._folder)
         self._show_service()
 
@@ -258,10 +261,10 @@ class TransferStatePublisher:
         if values == self._values and not is_due:
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
-        data = published_values.encode_load_values(
+        data = published_file_formats.encode_load_values(
             self._clock.now_s(), self._policy.poller.stale_s, values
         )
-        publish_file(published_values.load_values_path(self._folder), data)
+        publish_file(published_file_formats.load_values_path(self._folder), data)
 
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
@@ -272,7 +275,7 @@ class TransferStatePublisher:
         ours = (
             transfer
             for transfer in transfers
-            if job_ownership.may_transfer_be_public(transfer, young)
+            if local_task_ownership.may_transfer_be_public(transfer, young)
         )
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
         listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
@@ -284,10 +287,10 @@ class TransferStatePublisher:
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            last_answers.publish_local_only_queues(answer.snapshot, own, self._folder)
+            last_cluster_snapshots.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
-            path = published_values.offered_names_path(answer.cluster, self._folder)
-            publish_file(path, vocabulary.encode_offered_names(answer.vocabulary))
+            path = published_file_formats.offered_names_path(answer.cluster, self._folder)
+            publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[PublishedClusterBreaker, ...]:
         """Return the breakers that an earlier service published; empty if unreadable."""
@@ -311,15 +314,15 @@ class TransferStatePublisher:
         """Publish the history of a local job's or task's last attempts."""
         task = published_task_history(local, attempts, is_proved=True)
         publish_file(
-            published_values.local_job_history_path(local, self._folder),
+            published_file_formats.local_job_history_path(local, self._folder),
             published_json.encode_published_value(task),
         )
 
     def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
         """Publish a history that only one uid's messages tell; remove an empty history."""
-        path = published_values.unverified_history_path(local, uid, self._folder)
+        path = published_file_formats.unverified_history_path(local, uid, self._folder)
         if not attempts:
-            files.remove_file(path)
+            safe_files.remove_file(path)
             return
         is_new = not os.path.exists(path)
         publish_file(
@@ -334,7 +337,7 @@ class TransferStatePublisher:
     def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage of a local job's or task's remote jobs."""
         job, _, task = local.partition(".")
-        path = published_values.remote_usage_path(int(job), int(task or 0), self._folder)
+        path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
         publish_file(
             path,
             published_json.encode_published_value(published_remote_job_usage(local, records)),
@@ -343,7 +346,7 @@ class TransferStatePublisher:
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the root epilog of the local job at home."""
         publish_file(
-            published_values.root_epilog_usage_path(local, owner, self._folder),
+            published_file_formats.root_epilog_usage_path(local, owner, self._folder),
             key_value_lines.encode_key_value_lines(figures),
         )
 

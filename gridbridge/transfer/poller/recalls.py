@@ -10,18 +10,22 @@ from collections.abc import Set
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
-from gridbridge.batch.adapters import ADAPTERS
+from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import TransferFailureCause, TransferMessage, TransferOutcome
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
-from gridbridge.program.journal import DecisionJournal
+from gridbridge.model.transfer_message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.owner_threads import OwnerThreadPools
+from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles

@@ -4,16 +4,16 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.model.message import TransferMessage
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import WORDS, TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import WORDS, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceable_job_verdict
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.claims import RemoteJobClaimService
-from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
-from gridbridge.transfer.poller.home_guards import StaleGuardRemover
+from gridbridge.transfer.poller.guard_reconcilers import StaleGuardRemover
+from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 

@@ -7,16 +7,16 @@ the remote job follows. Only the starter acts on the remote job. A verdict or re
 from collections import Counter
 from collections.abc import Callable, Container
 
-from gridbridge.batch.adapters import ADAPTERS
+from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer.suspension_mismatch import (
     SuspensionMismatch,
     find_suspension_mismatch,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import TransferMessage, TransferOutcome
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger

@@ -11,9 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import TransferFailureCause
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import (
     TaskMoveStage,
@@ -21,7 +19,9 @@ from gridbridge.model.transfer.transfer_row import (
     TransferKey,
     WaitingTaskMove,
 )
-from gridbridge.program.work.owner_threads import OwnerThreadPools
+from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs

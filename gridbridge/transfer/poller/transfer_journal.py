@@ -8,16 +8,16 @@ from typing import Any
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
-from gridbridge.decisions.transfer.starter_message_rules import (
+from gridbridge.decisions.transfer.starter_message_acceptance import (
     ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.decisions.transfer.transfer_situation import (
+from gridbridge.decisions.transfer.transfer_decision_inputs import (
     TransferDecisionInputs,
     keep_rows_deciding_transfers,
 )
-from gridbridge.model.message import shorten_reason
-from gridbridge.model.transfer.transfer_plan import (
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_round_plan import (
     WORDS,
     RejectedStarterMessage,
     TransferAction,
@@ -25,16 +25,16 @@ from gridbridge.model.transfer.transfer_plan import (
     TransferRoundPlan,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
-from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import (
+from gridbridge.model.transfer_message import shorten_reason
+from gridbridge.program.decision_journal import (
     ROWS,
     DecisionJournal,
     DecisionJournalEntry,
     make_journal_entry,
 )
+from gridbridge.program.encoding import decode_model_value, encode_model_value
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LogQuota
+from gridbridge.shell.log_line_quota import LogQuota
 
 PLAN_PROGRAM = "poller"
 FIRST = 3  # names that the sentence about many transfers lists

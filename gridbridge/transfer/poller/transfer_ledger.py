@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
 
-from gridbridge.decisions.site.outdated_services import AwayJob
-from gridbridge.decisions.transfer.local_guards import UNDELIVERED_REASON
-from gridbridge.model.ids import parse_transfer_name
+from gridbridge.decisions.site.stale_service_configuration import AwayJob
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import UNDELIVERED_REASON
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     Transfer,
     TransferEvent,
     TransferKey,
 )
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LogQuota, WithheldLogLines
+from gridbridge.shell.log_line_quota import LogQuota, WithheldLogLines
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher

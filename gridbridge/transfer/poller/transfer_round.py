@@ -4,40 +4,40 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import StarterPhase, TransferFailureCause
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_plan import TransferRoundPlan
+from gridbridge.model.transfer.transfer_round_plan import TransferRoundPlan
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.program.watch.last_answers import LastClusterSnapshots
+from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
-from gridbridge.program.watch.service_folders import DiskSpaceWatch, StarterTmpdirQuery
+from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterTmpdirQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.claims import RemoteJobClaimService
-from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
-from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
-from gridbridge.transfer.poller.home_guards import (
+from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
+from gridbridge.transfer.poller.guard_reconcilers import (
     CopiedGuardRemover,
     MissingGuardRestorer,
     StaleGuardRemover,
 )
+from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
-from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.round_actions import RoundActionRunner
-from gridbridge.transfer.poller.situation_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
 from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
+from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
-from gridbridge.transfer.poller.unverified_quota import UnconfirmedTransferQuota
+from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 

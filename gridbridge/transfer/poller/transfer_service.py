@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
-from gridbridge.decisions.site.outdated_services import AwayJob
+from gridbridge.decisions.site.stale_service_configuration import AwayJob
 from gridbridge.decisions.transfer import transfer_explanation
-from gridbridge.model.ids import parse_transfer_name
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.snapshot import CampaignJobsAtCluster
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import cycle
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
-from gridbridge.transfer.poller import poller_parts
-from gridbridge.transfer.poller import poller_parts as acting
-from gridbridge.transfer.poller import poller_parts as maintenance
-from gridbridge.transfer.poller import poller_parts as program
-from gridbridge.transfer.poller.poller_parts import (
+from gridbridge.transfer.poller import poller_components
+from gridbridge.transfer.poller import poller_components as acting
+from gridbridge.transfer.poller import poller_components as maintenance
+from gridbridge.transfer.poller import poller_components as program
+from gridbridge.transfer.poller.poller_components import (
     PollerActComponents,
     PollerReconcilers,
     PollerStateComponents,
 )
-from gridbridge.transfer.poller.resources import PollerResources
+from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class TransferService:
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of parts, in order of their dependencies."""
-        state = poller_parts.build_poller_state(policy, resources)
+        state = poller_components.build_poller_state(policy, resources)
         acts = acting.build_poller_acts(policy, resources, state)
         looks_after = maintenance.build_poller_reconcilers(policy, resources, state, acts)
         return cls(

@@ -9,24 +9,24 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.adapters import ADAPTERS
-from gridbridge.decisions.transfer import job_ownership
-from gridbridge.decisions.transfer.remote_accounting import (
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import local_task_ownership
+from gridbridge.decisions.transfer.remote_accounting_verdicts import (
     format_shepherd_usage,
     usage_from_verdict,
 )
 from gridbridge.errors import ConflictingEnds, StateError
-from gridbridge.model.accounting import (
+from gridbridge.model.cluster import Cluster
+from gridbridge.model.job import JobEnd
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedAccountingProgress
+from gridbridge.model.remote_job_accounting import (
     ClusterAccountingProgress,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import PREFIX, parse_transfer_name
-from gridbridge.model.job import JobEnd
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedAccountingProgress
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer_name import PREFIX, parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.accounting_reader import AccountingFileReading, AccountingReader
@@ -35,8 +35,8 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import JobAccountingReader
-    from gridbridge.model.route import Away
+    from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
+    from gridbridge.model.transfer_route import Away
 
 MOST_TOLD = 1000  # unconfirmed job ends stored per person between two sweeps
 UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
@@ -126,7 +126,7 @@ class RemoteUsageService:
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer_name(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
-            records = tuple(job_ownership.usage_records_of_proved_owner(records, transfers))
+            records = tuple(local_task_ownership.usage_records_of_proved_owner(records, transfers))
         self.views.usage(local, records)
 
     def _note(self, look: AccountingFileReading) -> None:

@@ -6,25 +6,30 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.batch.adapters import ADAPTERS
-from gridbridge.decisions.transfer import queue_health
-from gridbridge.decisions.transfer.remote_accounting import prefer_accounted_usage
+from gridbridge.batch.batch_adapter_table import ADAPTERS
+from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.accounting import (
-    AccountingFilePosition,
-    JobRunAccounting,
-    RemoteJobRunAccounting,
-)
-from gridbridge.model.ids import PREFIX, TransferId, parse_local_job_and_task, parse_transfer_name
-from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
     PublishedAccountingProgress,
     PublishedFilesSnapshot,
     PublishedTransfer,
 )
+from gridbridge.model.remote_job_accounting import (
+    AccountingFilePosition,
+    JobRunAccounting,
+    RemoteJobRunAccounting,
+)
 from gridbridge.model.status_report import format_duration
-from gridbridge.program import reports, users_configuration
+from gridbridge.model.transfer_name import (
+    PREFIX,
+    TransferId,
+    parse_local_job_and_task,
+    parse_transfer_name,
+)
+from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
 from gridbridge.transfer.poller.accounting_reader import transfer_accounting_records
@@ -72,14 +77,14 @@ def read_accounting_home_and_away(
     number, task = parse_local_job_and_task(job)
     policy, _ = users_configuration.load_users_configuration(path)
     shown = files.read_all_published_files(folder)
-    records = reports.home_accounting_records(policy, number)
+    records = status_and_why_reports.home_accounting_records(policy, number)
     kept_records = {
         usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)
     }
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
-        for published in reports.tasks_of_confirmed_owner(
+        for published in status_and_why_reports.tasks_of_confirmed_owner(
             files.read_transfer_histories_of_job(folder, job), lambda: accounted
         )
     }
@@ -243,7 +248,7 @@ def _unknown(job: str, is_accounted: bool) -> str:
 
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
-    alarm = queue_health.poller_silence_alarm(shown, now)
+    alarm = service_and_queue_health.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 
 

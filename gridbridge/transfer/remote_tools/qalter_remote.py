@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.batch.adapters import adapter_of_cluster
-from gridbridge.batch.clusters import build_request_mapping
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import build_request_mapping
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import DesiredLocalJobState, StarterPhase
-from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedTransfer
-from gridbridge.model.request import JobSpec, Pairs, is_home_only_resource
-from gridbridge.model.route import Away
 from gridbridge.model.status_report import printable_text
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.model.transfer_route import Away
 from gridbridge.program import users_configuration
 from gridbridge.transfer.acts.request_translation import (
     exclude_forwarding_queues,
     read_offered_resources,
     translate_job_request,
 )
-from gridbridge.transfer.remote_tools.remote_job import (
+from gridbridge.transfer.remote_tools.owner_remote_job_access import (
     RemoteActNotDone,
     RemoteActResult,
     act_on_remote_tasks,
@@ -35,7 +35,7 @@ from gridbridge.transfer.remote_tools.remote_job import (
 )
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import UserJobAlterer
+    from gridbridge.batch.optional_adapter_protocols import UserJobAlterer
 
 Argv = tuple[str, ...]
 HOLD, RELEASE = "u", "U"

@@ -10,12 +10,12 @@ import pwd
 from collections.abc import Iterator
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.places import CONFIG, PUBLISHED
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import users_configuration
-from gridbridge.transfer.remote_tools.remote_job import (
+from gridbridge.transfer.remote_tools.owner_remote_job_access import (
     RemoteActNotDone,
     RemoteActResult,
     RemoteJobGone,

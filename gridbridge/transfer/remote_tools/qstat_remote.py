@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.batch.adapters import status_adapter
+from gridbridge.batch.batch_adapter_table import status_adapter
 from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job import JobAccountAndErrors
-from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.published import PublishedTransfer
 from gridbridge.model.states import JobState
 from gridbridge.model.status_report import (
@@ -20,9 +20,9 @@ from gridbridge.model.status_report import (
     format_duration,
     printable_text,
 )
-from gridbridge.program import reports, users_configuration
+from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.state import published_json as files
-from gridbridge.transfer.remote_tools.remote_job import reach_cluster_as_caller
+from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_cluster_as_caller
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
@@ -54,7 +54,7 @@ def list_open_transfers(
 
     Raises StateError without published files, GridbridgeError for an unknown cluster.
     """
-    report = reports.build_site_report(now, folder)
+    report = status_and_why_reports.build_site_report(now, folder)
     _refuse_unknown(
         choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers
     )
@@ -134,7 +134,7 @@ def query_task_details(
 
     Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
-    alarm, tasks = reports.explain_local_job(job, now, folder, asking.path)
+    alarm, tasks = status_and_why_reports.explain_local_job(job, now, folder, asking.path)
     taken_at = {
         cluster.cluster: cluster.taken_at
         for cluster in files.read_all_published_files(folder).clusters.values()

@@ -11,13 +11,17 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
-from gridbridge.shell import files
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.shell import safe_files
 from gridbridge.shell.runner import SIGKILL
-from gridbridge.state import published_values
+from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.local_task import BACK, LocalTask
-from gridbridge.transfer.starter.remote_state import delete_remote_job
-from gridbridge.transfer.starter.step_answers import log_step_error
+from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job
+from gridbridge.transfer.starter.starter_shell_answers import log_step_error
 
 PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job ends within 20 s
 EPILOG_S = 3.0  # timeout of each of the epilog's two commands
@@ -55,7 +59,7 @@ def terminate_local_job(task: LocalTask) -> None:
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
-        files.remove_file(doubt)
+        safe_files.remove_file(doubt)
         task.tell_spared()
         return
     starter = StarterProcess(task)
@@ -77,10 +81,10 @@ def _doubt(task: LocalTask) -> str:
 
 
 def _is_deleted(task: LocalTask) -> bool:
-    from gridbridge.transfer.starter import local_limits  # needed for few jobs
+    from gridbridge.transfer.starter import time_limit_or_deletion  # needed for few jobs
 
     try:
-        return local_limits.is_local_job_deleted(task, task.route().home)
+        return time_limit_or_deletion.is_local_job_deleted(task, task.route().home)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
         return True
@@ -105,7 +109,7 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
 
 def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
     """Say whether the service published the transfer's end, not just a request."""
-    message = published_values.read_verdict_or_reply(task.verdict(record.transfer))
+    message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 

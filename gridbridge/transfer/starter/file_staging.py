@@ -10,20 +10,20 @@ import os
 
 from gridbridge.errors import GridbridgeError, UnstageablePaths
 from gridbridge.model import key_value_lines
-from gridbridge.model.message import MAX_BYTES
-from gridbridge.model.request import JobRequest
-from gridbridge.model.route import SshLogin
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer import staged_paths
-from gridbridge.shell import files, rsync
+from gridbridge.model.transfer_message import MAX_BYTES
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder as folder
-from gridbridge.transfer.starter import step_answers, task_notes
+from gridbridge.shell import rsync, safe_files
+from gridbridge.transfer.starter import starter_shell_answers, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.transfer.starter.starter_step import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # beside the working directory in the folder
 HOME = "home"  # the note that all outputs are at home, and verified
@@ -72,7 +72,7 @@ def begin_file_staging(
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
-        step_answers.log_step_error(error)
+        starter_shell_answers.log_step_error(error)
         return _make_at_home(step, stage)
 
 
@@ -122,7 +122,7 @@ def fetch_outputs(step: "StarterStepContext", has_run: bool) -> bool:
     except GridbridgeError as error:
         if has_run:
             raise
-        step_answers.log_step_error(error)
+        starter_shell_answers.log_step_error(error)
     return True
 
 
@@ -192,7 +192,7 @@ def _note(task: LocalTask, stage: StagingFolder) -> None:
 
 
 def _staging_note(task: LocalTask) -> StagingFolder:
-    data, _ = files.read_file_only_owner_writes(
+    data, _ = safe_files.read_file_only_owner_writes(
         f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid()
     )
     return StagingFolder(**key_value_lines.decode_key_value_lines(data, StagingFolder.__slots__))

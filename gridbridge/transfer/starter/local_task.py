@@ -13,18 +13,18 @@ from gridbridge.batch.gridengine.submitted_request import (
     parse_execd_environment,
 )
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.ids import TransferId
-from gridbridge.model.message import (
+from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
     encode_message_cutting_reason,
 )
-from gridbridge.model.places import PUBLISHED, SPOOL
-from gridbridge.model.route import Away, TransferRoute
-from gridbridge.shell import files
-from gridbridge.state import published_values, spool
-from gridbridge.transfer.starter import method_intents, task_notes
+from gridbridge.model.transfer_name import TransferId
+from gridbridge.model.transfer_route import Away, TransferRoute
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats, spool
+from gridbridge.transfer.starter import control_method_intents, task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
 GUARDED = "guarded"  # the note that the local task has its guard
@@ -60,8 +60,8 @@ class LocalTask:
         """
         folder = self.env["TMPDIR"]
         try:
-            files.forbid_others_to_write(folder)
-            files.make_private_folder(self.private)
+            safe_files.forbid_others_to_write(folder)
+            safe_files.make_private_folder(self.private)
         except OSError as error:
             why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
             raise task_notes.tmpdir_full_error_of(error, folder) or why from error
@@ -83,7 +83,7 @@ class LocalTask:
 
     def route(self, queue: str = "") -> TransferRoute:
         """Return the route of a transfer queue, by default the task's current queue."""
-        return published_values.read_published_route(queue or self.queue, self.published)
+        return published_file_formats.read_published_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
         """Return the remote cluster of a route, as the job's owner reaches the cluster."""
@@ -91,7 +91,7 @@ class LocalTask:
 
     def verdict(self, transfer: str) -> str:
         """Return the path of the verdict file of a transfer."""
-        return published_values.transfer_verdict_path(transfer, os.getuid(), self.published)
+        return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
         """Say whether an open or closed transfer of this task is known.
@@ -99,8 +99,10 @@ class LocalTask:
         Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
         state was cleared (qmod -cj).
         """
-        unproved = published_values.unverified_history_path(self.local, os.getuid(), self.published)
-        proved = published_values.local_job_history_path(self.local, self.published)
+        unproved = published_file_formats.unverified_history_path(
+            self.local, os.getuid(), self.published
+        )
+        proved = published_file_formats.local_job_history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
@@ -151,11 +153,11 @@ class LocalTask:
     def doubt(self) -> str:
         """Note that this method finds out whether the local job is to end; return the note."""
         self.open_notes()
-        return method_intents.note_termination_check(self.private)
+        return control_method_intents.note_termination_check(self.private)
 
     def is_in_doubt(self) -> bool:
         """Say whether a living method still finds out whether the local job is to end."""
-        return method_intents.is_termination_check_running(self.private)
+        return control_method_intents.is_termination_check_running(self.private)
 
     def ask(self, desired: str) -> None:
         """Note a method's intent for the starter, and report a deletion to the service.
@@ -165,8 +167,8 @@ class LocalTask:
         if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
         else:
-            method_intents.note_method_intent(
-                self.private, desired, method_intents.process_start_time(os.getppid())
+            control_method_intents.note_method_intent(
+                self.private, desired, control_method_intents.process_start_time(os.getppid())
             )
         self.note_done(INTENT)
         if desired == DesiredLocalJobState.DEAD:
@@ -197,18 +199,20 @@ class LocalTask:
         """
         if self.is_dead():
             return DesiredLocalJobState.DEAD
-        files.remove_file(f"{self.private}/{INTENT}")
-        note = method_intents.newest_intent_note(self.private)
-        desired = method_intents.desired_state_in_note(note)
-        if not method_intents.is_intent_reported(note):
+        safe_files.remove_file(f"{self.private}/{INTENT}")
+        note = control_method_intents.newest_intent_note(self.private)
+        desired = control_method_intents.desired_state_in_note(note)
+        if not control_method_intents.is_intent_reported(note):
             self.report_intent(desired)
-            method_intents.mark_intent_reported(self.private, note)
+            control_method_intents.mark_intent_reported(self.private, note)
         return desired
 
-    def learn(self, desired: str, order: method_intents.Order) -> None:
+    def learn(self, desired: str, order: control_method_intents.Order) -> None:
         """Note a state of the local job that no method has noted, as that job's intent."""
-        if method_intents.is_intent_older(method_intents.newest_intent_note(self.private), order):
-            method_intents.note_method_intent(self.private, desired, order)
+        if control_method_intents.is_intent_older(
+            control_method_intents.newest_intent_note(self.private), order
+        ):
+            control_method_intents.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: TransferMessage) -> None:
         """Report a transfer without a remote job to the service, which closes the transfer."""
@@ -225,7 +229,7 @@ class LocalTask:
 
     def forget_recall(self) -> None:
         """Remove the recall's note: the task stays at the remote cluster."""
-        files.remove_file(f"{self.private}/recall")
+        safe_files.remove_file(f"{self.private}/recall")
 
     def closed(self) -> TransferMessage | None:
         """Return the transfer's end, None while the transfer is open."""

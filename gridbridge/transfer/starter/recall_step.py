@@ -7,15 +7,19 @@ itself shows whether the job had started.
 
 import time
 
-from gridbridge.model.message import TransferFailureCause, TransferMessage, TransferOutcome
-from gridbridge.model.route import Away
 from gridbridge.model.states import JobStateFact
-from gridbridge.transfer.starter import remote_state
+from gridbridge.model.transfer_message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferOutcome,
+)
+from gridbridge.model.transfer_route import Away
+from gridbridge.transfer.starter import remote_job_state_match
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import WaitingJobRecaller
+    from gridbridge.batch.batch_adapter_protocols import WaitingJobRecaller
 
 SETTLE_S = 2  # an earlier start order of the remote scheduler arrives within this time
 CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
@@ -45,7 +49,7 @@ def do_recall_step(
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
     # raises RemoteJobNotOurs if the id is another job's by now
-    remote_state.is_remote_job_known(remote, record)
+    remote_job_state_match.is_remote_job_known(remote, record)
     cell.hold_job(remote, remote_id, gone_is_fine=True)
     state = cell.query_job_state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):

@@ -4,11 +4,11 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
-from gridbridge.batch import home_id, load_submit_adapter
-from gridbridge.batch.wrapper_script import ShellStartMode, WrapperScriptValues
+from gridbridge.batch import home_job_id_translation, load_submit_adapter
+from gridbridge.batch.remote_job_wrapper import ShellStartMode, WrapperScriptValues
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.request import JobRequest, JobSpec, is_home_only_resource
-from gridbridge.model.route import SshLogin, TransferRoute
+from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
+from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of interactive jobs
@@ -99,7 +99,7 @@ def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
     if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
-    return home_id.home_id_stand_ins_script(task.job, task.env["SGE_TASK_ID"])
+    return home_job_id_translation.home_id_stand_ins_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:

@@ -11,10 +11,10 @@ import os
 import time
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
-from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
+from gridbridge.model.fixed_paths import HOME, PYTHON, SENSOR_LOG
 from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.shell import poller_lock
-from gridbridge.state import published_values
+from gridbridge.state import published_file_formats
 
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
 HUNG_S = 60  # a poller without a sign of life for this time is hung; less for a low stale_s
@@ -80,8 +80,8 @@ class HostLoadSensor:
         owner = os.stat(self._home).st_uid
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
-        path = published_values.load_values_path(f"{self._home}/published")
-        values, stale_s, is_fresh = published_values.read_load_values(path, now, owner)
+        path = published_file_formats.load_values_path(f"{self._home}/published")
+        values, stale_s, is_fresh = published_file_formats.read_load_values(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
         if (
             max(

@@ -10,7 +10,7 @@ import os
 import sys
 
 from gridbridge.batch import load_job_recaller
-from gridbridge.batch.submission_result import NOT_INTERACTIVE, SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, SubmissionOutcome
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -21,7 +21,7 @@ from gridbridge.errors import (
     UnmappableRequest,
     UnstageablePaths,
 )
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     ERROR,
     REQUEUE,
     DesiredLocalJobState,
@@ -32,19 +32,22 @@ from gridbridge.model.message import (
     TransferOutcome,
 )
 from gridbridge.shell.runner import SIGKILL
-from gridbridge.state import published_values, spool
+from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import (
-    first_note,
-    step_answers,
+    first_transfer_note,
+    local_task_guard,
+    starter_shell_answers,
     submission_step,
-    task_guard,
 )
 from gridbridge.transfer.starter import (
     remote_job_spec as job,
 )
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
-from gridbridge.transfer.starter.remote_state import delete_remote_job, match_remote_job_state
-from gridbridge.transfer.starter.starter_step import StarterStepContext
+from gridbridge.transfer.starter.remote_job_state_match import (
+    delete_remote_job,
+    match_remote_job_state,
+)
+from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # a starter reads its verdict so often without being woken
 LOOK = "look"  # the shell's word after a long sleep without an intent
@@ -66,9 +69,9 @@ def end_without_notes_folder(task: LocalTask) -> str:
     try:
         task.open_notes()
     except JobTmpdirFull as error:
-        return step_answers.wait_for_tmpdir_space(task, error)
+        return starter_shell_answers.wait_for_tmpdir_space(task, error)
     except GridbridgeError as error:
-        return step_answers.put_job_in_error_state(task, str(error))
+        return starter_shell_answers.put_job_in_error_state(task, str(error))
     task.open_log()
     return ""
 
@@ -78,7 +81,7 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
     try:
         return _try(task, intent, arguments)
     except JobTmpdirFull as error:
-        return step_answers.wait_for_tmpdir_space(task, error)
+        return starter_shell_answers.wait_for_tmpdir_space(task, error)
 
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
@@ -93,16 +96,16 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     except JobTmpdirFull:
         raise
     except UnconfiguredTransferQueue as error:
-        step_answers.log_step_error(error)
-        return step_answers.end_without_route(task, error)
+        starter_shell_answers.log_step_error(error)
+        return starter_shell_answers.end_without_route(task, error)
     except CommandFailed as error:
-        step_answers.log_step_error(error)
-        return step_answers.end_without_client_program(
+        starter_shell_answers.log_step_error(error)
+        return starter_shell_answers.end_without_client_program(
             task, error
-        ) or step_answers.retry_step_after_error(task, error)
+        ) or starter_shell_answers.retry_step_after_error(task, error)
     except GridbridgeError as error:
-        step_answers.log_step_error(error)
-        return step_answers.retry_step_after_error(task, error)
+        starter_shell_answers.log_step_error(error)
+        return starter_shell_answers.retry_step_after_error(task, error)
 
 
 class DueStarterStep(StarterStepContext):
@@ -117,19 +120,21 @@ class DueStarterStep(StarterStepContext):
         if self.noted == LOOK:
             return self.send_record_again()
         if job.is_interactive_job(self.task.env):
-            return step_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
+            return starter_shell_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
-            if not first_note.write_first_transfer_note(self):
-                return step_answers.retry_step_later(self.task, self.record)
-        task_guard.guard_running_local_task(self)
+            if not first_transfer_note.write_first_transfer_note(self):
+                return starter_shell_answers.retry_step_later(self.task, self.record)
+        local_task_guard.guard_running_local_task(self)
         if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
 
     def go_on(self) -> str:
         """Act for a submitted job, by the service's verdict and the local job's state."""
-        message = published_values.read_verdict_or_reply(self.task.verdict(self.record.transfer))
+        message = published_file_formats.read_verdict_or_reply(
+            self.task.verdict(self.record.transfer)
+        )
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
             return answer
@@ -137,10 +142,14 @@ class DueStarterStep(StarterStepContext):
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return step_answers.tell_starter_shell_to_sleep(
+            return starter_shell_answers.tell_starter_shell_to_sleep(
                 self.task, "again", DOUBT_S, self.record
             )
-        return step_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
+        return (
+            starter_shell_answers.retry_step_later(self.task, self.record)
+            if agreement
+            else self.wait()
+        )
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
         """Obey a verdict, a request of the service, or a recall in progress; empty for none."""
@@ -166,7 +175,9 @@ class DueStarterStep(StarterStepContext):
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
-        return step_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
+        return starter_shell_answers.tell_starter_shell_to_sleep(
+            self.task, "again", result, self.record
+        )
 
     def send_record_again(self) -> str:
         """Send the transfer's record again, in case the service lost or refused the record.
@@ -181,7 +192,9 @@ class DueStarterStep(StarterStepContext):
 
     def wait(self) -> str:
         """Answer the shell to sleep until the service or a method wakes the starter."""
-        return step_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
+        return starter_shell_answers.tell_starter_shell_to_sleep(
+            self.task, "wait", LOOK_S, self.record
+        )
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only on failure.
@@ -211,7 +224,7 @@ class DueStarterStep(StarterStepContext):
         """End the starter of a refused job: put the job back, or in error state."""
         from gridbridge.transfer.acts import refused_jobs
 
-        own_queues = published_values.list_queues_with_routes(self.task.published)
+        own_queues = published_file_formats.list_queues_with_routes(self.task.published)
         job = str(self.task.job)
         verdict = refused_jobs.send_refused_job_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
@@ -235,17 +248,17 @@ class DueStarterStep(StarterStepContext):
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
-            step_answers.log_step_error(error)
+            starter_shell_answers.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the verdict says; a task that is to run again loses its guard."""
         if not self.is_home(has_run):
             return self.end_deleted()
-        if step_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
-            task_guard.remove_task_guard(self)
+        if starter_shell_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
+            local_task_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
-            step_answers.write_job_error_reason(self.task, verdict.reason)
+            starter_shell_answers.write_job_error_reason(self.task, verdict.reason)
         self.task.close(
             self.record.but(
                 kind=TransferMessageKind.CLOSED,
@@ -259,7 +272,11 @@ class DueStarterStep(StarterStepContext):
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else step_answers.starter_shell_verdict_answer(verdict)
+        return (
+            f"exit {REQUEUE}"
+            if is_back
+            else starter_shell_answers.starter_shell_verdict_answer(verdict)
+        )
 
     def is_home(self, has_run: bool) -> bool:
         """Bring the outputs home and remove the remote folder; False if the job was deleted."""

@@ -5,20 +5,20 @@ Code that few jobs need (mapping, claim, carried files) is imported on demand.
 
 import os
 
-from gridbridge.batch import wrapper_script
-from gridbridge.batch.submission_result import ONE_HOP, SubmissionOutcome, SubmissionResult
+from gridbridge.batch import remote_job_wrapper
+from gridbridge.batch.batch_submission_outcome import ONE_HOP, SubmissionOutcome, SubmissionResult
 from gridbridge.errors import (
     GridbridgeError,
     OwnerBarredAtCluster,
     SshLoginRefused,
     UnmappableRequest,
 )
-from gridbridge.model.ids import is_transfer_name
-from gridbridge.model.message import TransferFailureCause
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.state import published_values
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_message import TransferFailureCause
+from gridbridge.model.transfer_name import is_transfer_name
+from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter import remote_job_spec
-from gridbridge.transfer.starter.remote_state import find_held_remote_job
+from gridbridge.transfer.starter.remote_job_state_match import find_held_remote_job
 
 LOGINS = 3  # ssh logins with the owner's key before the job is refused
 SHUT_OUT_S = 600  # the remote cluster's account directory may be down for minutes
@@ -26,7 +26,7 @@ SHUT_OUT = "shut_out"  # the note with the time of the first refused login
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 CAUSES = {
     SubmissionOutcome.REFUSED: TransferFailureCause.REFUSED,
@@ -69,7 +69,7 @@ def _send(step: "StarterStepContext") -> SubmissionResult:
                 ),
             )
         )
-    script = wrapper_script.write_wrapper_script(
+    script = remote_job_wrapper.write_wrapper_script(
         remote_job_spec.build_remote_job_spec(
             step.task,
             step.route,
@@ -127,11 +127,11 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
         if step.record.claim:
             step.note(claim="")
         return ""
-    from gridbridge.batch import wrapper_claim
+    from gridbridge.batch import remote_job_claim_script
 
     write_claim_key(step)
     route = step.route
-    return wrapper_claim.remote_job_claim_lines(
+    return remote_job_claim_script.remote_job_claim_lines(
         step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
     )
 
@@ -139,9 +139,9 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
 def write_claim_key(step: "StarterStepContext") -> None:
     """Write the key of the transfer's claim, if any, and replace an earlier key."""
     if step.record.claim:
-        from gridbridge.batch import wrapper_claim
+        from gridbridge.batch import remote_job_claim_script
 
-        wrapper_claim.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
+        remote_job_claim_script.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
 def make_remote_staging_folder(
@@ -164,12 +164,16 @@ def make_remote_staging_folder(
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
     """Keep the job out of the remote cluster's own transfer queues."""
-    published = published_values.read_local_only_queues(step.route.remote, step.task.published)
+    published = published_file_formats.read_local_only_queues(
+        step.route.remote, step.task.published
+    )
     if not published:
         return spec
-    from gridbridge.model import vocabulary
+    from gridbridge.model import names_offered_by_cluster
 
-    return spec.but(request=vocabulary.decode_local_only_queues(published).keep(spec.request))
+    return spec.but(
+        request=names_offered_by_cluster.decode_local_only_queues(published).keep(spec.request)
+    )
 
 
 def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:

@@ -6,8 +6,8 @@ An empty or truncated note counts as missing. sge-methods/finish writes notes in
 import os
 
 from gridbridge.errors import JobTmpdirFull, ParseError, StateError
-from gridbridge.model.message import MAX_BYTES, TransferMessage, decode_transfer_message
-from gridbridge.shell import files
+from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
+from gridbridge.shell import safe_files
 
 NO_ROOM = (28, 122)  # ENOSPC, EDQUOT of errno(3), as numbers to save an import
 TRIED = "tried"  # the note that tests for free space
@@ -16,7 +16,7 @@ TRIED = "tried"  # the note that tests for free space
 def write_note(path: str, data: bytes = b"") -> None:
     """Write a note atomically, by a rename; JobTmpdirFull when TMPDIR is full."""
     try:
-        files.replace_file_atomically(path, data, durable=False)
+        safe_files.replace_file_atomically(path, data, durable=False)
     except StateError as error:
         raise tmpdir_full_error_of(error.__cause__, path) or error from error
 
@@ -25,7 +25,7 @@ def read_note_message(path: str) -> TransferMessage | None:
     """Read a note that holds a message; None for a missing, empty or truncated note."""
     try:
         return decode_transfer_message(
-            files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0]
+            safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0]
         )
     except (FileNotFoundError, ParseError):
         return None
@@ -34,7 +34,7 @@ def read_note_message(path: str) -> TransferMessage | None:
 def read_note_number(path: str) -> float | None:
     """Read a note that holds a number; None for a missing or empty note."""
     try:
-        return float(files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
+        return float(safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
         return None
 
@@ -43,7 +43,7 @@ def require_note_space(folder: str) -> None:
     """Raise JobTmpdirFull unless the folder has space for a note of the largest size."""
     path = f"{folder}/{TRIED}"
     write_note(path, bytes(MAX_BYTES))
-    files.remove_file(path)
+    safe_files.remove_file(path)
 
 
 def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:

@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.ids import parse_transfer_name
 from gridbridge.model.transfer.transfer_row import (
     IN_FLIGHT,
     OwnershipProof,
@@ -29,7 +28,8 @@ from gridbridge.model.transfer.transfer_row import (
     TransferKey,
     WaitingTaskMove,
 )
-from gridbridge.state.database.columns import (
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.state.database.column_types import (
     COUNTED,
     METADATA,
     JobStateColumn,

@@ -19,22 +19,22 @@ from sqlalchemy import (
     select,
 )
 
-from gridbridge.model.accounting import (
+from gridbridge.model.published import (
+    PublishedAccountingFiles,
+    PublishedAccountingProgress,
+    PublishedRemoteUsage,
+)
+from gridbridge.model.remote_job_accounting import (
     PER_TRANSFER,
     AccountingFilePosition,
     ClusterAccountingProgress,
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.published import (
-    PublishedAccountingFiles,
-    PublishedAccountingProgress,
-    PublishedRemoteUsage,
-)
-from gridbridge.shell import files
-from gridbridge.state import published_json, published_values
-from gridbridge.state.database.columns import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.shell import safe_files
+from gridbridge.state import published_file_formats, published_json
+from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
 ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record; a time zone may be a day behind
@@ -161,13 +161,13 @@ def _cursor(row: RowMapping) -> ClusterAccountingProgress:
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
     """Read the published usage of a local task, None without published usage."""
     return published_json.read_published_value(
-        published_values.remote_usage_path(job, task, folder), PublishedRemoteUsage
+        published_file_formats.remote_usage_path(job, task, folder), PublishedRemoteUsage
     )
 
 
 def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsage, ...]:
     """Read the published usage of a job, or of each task of an array, by task number."""
-    around = os.path.dirname(published_values.remote_usage_path(job, 0, folder))
+    around = os.path.dirname(published_file_formats.remote_usage_path(job, 0, folder))
     tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
     usages = (read_published_task_usage(folder, job, task) for task in tasks)
     return tuple(usage for usage in usages if usage)
@@ -198,11 +198,11 @@ def sweep_old_usage_files(folder: str, before: datetime) -> None:
     for around in _folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
-                files.remove_file(f"{around}/{name}")
+                safe_files.remove_file(f"{around}/{name}")
 
 
 def _folders(folder: str) -> Iterator[str]:
-    base = f"{folder}/{published_values.ACCOUNTING}"
+    base = f"{folder}/{published_file_formats.ACCOUNTING}"
     if os.path.isdir(base):
         yield from (f"{base}/{name}" for name in sorted(os.listdir(base)))
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import task_limits
+from gridbridge.batch.embedded import task_walltime_and_preemption
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
 from gridbridge.batch.embedded.job_store import EmbeddedRequestRefused
-from gridbridge.batch.embedded.task_limits import WalltimeAndPreemptionCheck
+from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
 from tests.batch.embedded.site import Site
 from tests.contract.waiting import until
 
@@ -66,7 +66,9 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append(number))
     monkeypatch.setattr(
-        task_limits, "signal_job_process_group", lambda pid, born, number: sent.append(number)
+        task_walltime_and_preemption,
+        "signal_job_process_group",
+        lambda pid, born, number: sent.append(number),
     )
     return sent
 
@@ -97,8 +99,8 @@ def test_as_many_make_way_as_are_needed_and_are_told_once(
     add(site, 4, yields=True)
     run_all(site)
     add(site, slots=slots)
-    task_limits.preempt_tasks_for_next_job(site.database)
-    task_limits.preempt_tasks_for_next_job(site.database)
+    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
+    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
     found = told(site)
     forget(site)
 
@@ -111,9 +113,9 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
     add(site, slots=2)
     add(site, 4, yields=True)
     run_all(site)
-    task_limits.preempt_tasks_for_next_job(site.database)  # two of the array wait
+    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)  # two of the array wait
     add(site, slots=3)
-    task_limits.preempt_tasks_for_next_job(site.database)
+    task_walltime_and_preemption.preempt_tasks_for_next_job(site.database)
     found = told(site)
     forget(site)
 

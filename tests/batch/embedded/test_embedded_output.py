@@ -16,8 +16,8 @@ from gridbridge.batch.embedded.embedded_output import (
     parse_job_end,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import EmbeddedFolder
 
 TEXT = st.binary(max_size=30).filter(lambda data: 0 not in data).map(os.fsdecode)
 CLUSTER = PrintedEmbeddedCluster(host="h", slots="2", used="1", waiting="0")

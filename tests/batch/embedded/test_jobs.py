@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.batch.embedded import process_identity, status, submit
 from gridbridge.batch.embedded.job_store import VERSION, EmbeddedJobStore
-from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import EmbeddedFolder
 from tests.batch.embedded.site import PROGRAM, Site
 from tests.contract.waiting import stays, until
 

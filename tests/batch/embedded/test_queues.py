@@ -16,7 +16,7 @@ from gridbridge.batch.embedded.embedded_job import (
 )
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
 from gridbridge.errors import ParseError
-from gridbridge.model.route import EmbeddedFolder
+from gridbridge.model.transfer_route import EmbeddedFolder
 from tests.batch.embedded.site import Site
 
 AWAY = "transfer-beta"

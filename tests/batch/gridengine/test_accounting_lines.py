@@ -18,7 +18,7 @@ from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayExclusion
 from gridbridge.model.job import ArrayEndQuery
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 ACCOUNT = "gb.alpha.7.0.1"
 FRONT = f"all.q:n1:users:alice:solve:12:{ACCOUNT}:0"

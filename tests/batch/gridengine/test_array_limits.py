@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine.status import query_array_limits
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayLimits
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 CONF = """#global:
 execd_spool_dir              /var/spool/gridengine/execd

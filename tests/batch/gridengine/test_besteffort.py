@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.consumables import parse_hosts_of_consumables
-from gridbridge.batch.gridengine.objects import query_queue_rerun_settings
+from gridbridge.batch.gridengine.cell_object_queries import query_queue_rerun_settings
+from gridbridge.batch.gridengine.default_consumables import parse_hosts_of_consumables
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_repaired_xml
 from gridbridge.batch.gridengine.submit import submit_held_job
-from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import SetupEdit, SetupEditVerb
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
+from gridbridge.model.transfer_route import GridEngineCell
 
 QSUB = """#!/bin/sh
 # A qsub of a cell without best-effort queues.

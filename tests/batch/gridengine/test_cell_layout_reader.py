@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.batch.gridengine.cell_demand_reader import (
+    parse_cell_demand,
+    parse_qhost,
+    query_demand_outputs,
+)
 from gridbridge.batch.gridengine.cell_layout_reader import (
     host_resources_to_query,
     parse_cell_configuration,
     waiting_arrays,
 )
-from gridbridge.batch.gridengine.demand import parse_cell_demand, parse_qhost, query_demand_outputs
 from gridbridge.batch.gridengine.parse import parse_array_concurrency_limits
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_configuration import (
     CellResourceDefinition,
     ConsumableKind,
@@ -26,8 +29,9 @@ from gridbridge.model.elastic.cell_configuration import (
     ParallelSlotDistribution,
     ResourceComparison,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import GridEngineCellSnapshot
 from gridbridge.model.qconf_attributes import parse_values_by_host
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue

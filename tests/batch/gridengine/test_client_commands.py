@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobRequest, JobSpec, Pairs
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.job_request import JobRequest, JobSpec, Pairs
+from gridbridge.model.transfer_route import GridEngineCell
 
 CELL = GridEngineCell(
     root="/r", cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1

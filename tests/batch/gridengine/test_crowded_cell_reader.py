@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.crowded_cell_reader import (
+from gridbridge.batch.gridengine.blocked_job_reader import (
     ConsumableTable,
     parse_blocked_jobs,
     parse_consumable_amount,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model import amounts
+from gridbridge.model import grid_engine_amounts
 from gridbridge.model.campaigns.preemption import (
     CellRequestsAndResources,
     QueueInstanceResources,
     WaitingLocalRequest,
 )
-from gridbridge.model.site.setup_findings import QconfComplexRow
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
 G = 1024.0**3
@@ -109,7 +109,7 @@ def test_half_a_list_is_none() -> None:
         ("4.000K", 4096),
         ("1:00:30", 3630),
         ("-1", -1),
-        ("INFINITY", amounts.MOST),
+        ("INFINITY", grid_engine_amounts.MOST),
         ("0x10", 16),
         ("nan", None),
         ("lx-amd64", None),

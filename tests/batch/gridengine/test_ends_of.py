@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 from tests.batch.gridengine.test_qacct import OURS, task
 
 NOW = datetime.now(UTC)

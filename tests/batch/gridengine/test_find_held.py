@@ -14,8 +14,8 @@ from gridbridge.batch.gridengine.submit import (
     submit_held_job,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import GridEngineCell
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"

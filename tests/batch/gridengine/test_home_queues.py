@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import client_commands, home_queues
+from gridbridge.batch.gridengine import client_commands, refused_home_job_marker
 from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_slot_ranges
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 CELL = GridEngineCell(
     root="/r", cell="alpha", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
@@ -20,11 +20,11 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = home_queues.request_with_replaced_lists(
+    asked = refused_home_job_marker.request_with_replaced_lists(
         parse_job_request(PLAIN + RANGES), HARD, "all.q"
     )
 
-    assert home_queues.verify_request_command(CELL, asked) == (
+    assert refused_home_job_marker.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
         *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
     )
@@ -45,7 +45,9 @@ def test_a_serial_job_has_no_ranges() -> None:
 def test_a_mark_replaces_one_list_and_leaves_the_other(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = home_queues.mark_refused_job_command(CELL, "7", hard=hard, queues=queues, reason="no")
+    argv = refused_home_job_marker.mark_refused_job_command(
+        CELL, "7", hard=hard, queues=queues, reason="no"
+    )
 
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
@@ -54,9 +56,9 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     """A comma would begin another one."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = home_queues.mark_refused_job_command(CELL, "7", hard=HARD, queues=None, reason=reason)[
-        -2
-    ]
+    note = refused_home_job_marker.mark_refused_job_command(
+        CELL, "7", hard=HARD, queues=None, reason=reason
+    )[-2]
 
     assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.parse import count_tasks_in_ranges, parse_cluster_snapshot
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import parse_task_ranges
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.transfer_name import parse_task_ranges
 from tests.lab.campaigns.faults.reversed_answer import turned
 
 GOLDEN = Path(__file__).parents[2] / "golden"

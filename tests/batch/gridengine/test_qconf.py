@@ -7,8 +7,12 @@ import pytest
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.setup_findings import QconfComplexRow, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import (
+    QconfComplexRow,
+    SetupEdit,
+    SetupEditVerb,
+)
+from gridbridge.model.transfer_route import GridEngineCell
 
 FAKE = """#!/bin/sh
 # A qconf of one table, one host configuration and one scheduler: they are files here.

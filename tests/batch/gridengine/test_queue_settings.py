@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import objects, users_commands
+from gridbridge.batch.gridengine import cell_object_queries, user_job_queries
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import QueueAdmission
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 QCONF = """#!/bin/sh
 cat "$0.$1" 2>/dev/null && exit
@@ -34,7 +34,7 @@ def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -
     shown = "qname a.q\nslots 1,[n1=2]\n\nqname b.q\nslots 3\n"
     (tmp_path / "qconf.-sq").write_text(shown)
 
-    found = objects.query_queue_settings(cell)
+    found = cell_object_queries.query_queue_settings(cell)
 
     assert found == {
         "a.q": {"qname": "a.q", "slots": "1,[n1=2]"},
@@ -43,7 +43,7 @@ def test_each_queue_is_found_by_its_name(cell: GridEngineCell, tmp_path: Path) -
 
 
 def test_a_cell_without_queues_has_none(cell: GridEngineCell) -> None:
-    assert objects.query_queue_settings(cell) == {}
+    assert cell_object_queries.query_queue_settings(cell) == {}
 
 
 def test_queues_that_are_there_and_not_shown_are_a_failure(
@@ -52,7 +52,7 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(
     (tmp_path / "qconf.-sql").write_text("a.q\n")
 
     with pytest.raises(CommandFailed, match="No cluster queue"):
-        objects.query_queue_settings(cell)
+        cell_object_queries.query_queue_settings(cell)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_limits_that_differ_by_host_are_those_of_the_only_host(
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")
     (tmp_path / "qconf.-su").write_text("name staff\nentries bob,@physics\n")
 
-    assert users_commands.query_queue_admission(cell, "far") == found
+    assert user_job_queries.query_queue_admission(cell, "far") == found

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.batch.gridengine.submit import _read_answer
-from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.shell.runner import CompletedProgram
 
 NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'

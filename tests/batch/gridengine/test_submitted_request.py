@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.submitted_request import (
     parse_owner_and_account,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)

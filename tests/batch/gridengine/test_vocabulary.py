@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from gridbridge.batch.gridengine.status import query_request_vocabulary
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.vocabulary import NamesOfferedByCluster
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.transfer_route import GridEngineCell
 
 QCONF = """#!/bin/sh
 echo "$@" >>"${0%/*}/asked"

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.oar import submit
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 
 ARRAY = "echo OAR_JOB_ID=12; echo OAR_ARRAY_ID=12"
 

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.submit import write_job_file
-from gridbridge.model.request import JobRequest, JobSpec
+from gridbridge.model.job_request import JobRequest, JobSpec
 from tests.contract.waiting import stays, until
 
 BURN = "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done)"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.batch.oar.notified_ends import LISTENER
+from gridbridge.batch.oar.oar_job_end_listener import LISTENER
 from gridbridge.batch.oar.oar_output import parse_job_end_and_usage
-from gridbridge.model.ids import job_ids_in_push
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_name import job_ids_in_push
+from gridbridge.model.transfer_route import OarServer
 
 LIMIT_S = 20
 ME = pwd.getpwuid(os.getuid()).pw_name

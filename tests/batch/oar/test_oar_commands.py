@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.route import OarServer
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.transfer_route import OarServer
 
 SERVER = OarServer(timeout_s=15)
 NAME = "gb.alpha.12.0.1"

@@ -10,13 +10,16 @@ from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.batch.oar.resource_levels import WAYS, smallest_slot_alternative
+from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_slot_alternative
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
-from gridbridge.model.elastic.cell import RunningTaskGroup, TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import ParallelSlotDistribution
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    RunningTaskGroup,
+    TaskResourceRequests,
+)
 from gridbridge.model.states import QueueInstanceStateFact
 from tests.batch.oar.test_oar_output import shown
 

@@ -20,7 +20,7 @@ from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.job import JobEnd
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import CompletedProgram
 
 EVENTS = ("FRAG_JOB_REQUEST", "WALLTIME", "SEND_KILL_JOB", "SWITCH_INTO_ERROR_STATE")

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch.oar import server_queries
 from gridbridge.batch.oar.oar_demand import parse_oar_demand
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 from tests.batch.oar.test_oar_demand import TWO, document
 from tests.batch.oar.test_oar_output import shown
 

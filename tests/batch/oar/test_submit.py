@@ -2,8 +2,8 @@
 
 import pytest
 
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.batch.oar.submit import _read_answer
-from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.shell.runner import CompletedProgram
 
 CHATTER = "[ADMISSION RULE] Modify resource description with type constraints\n"

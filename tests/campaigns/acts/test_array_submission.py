@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.acts.array_submission import (
     PermanentArrayRefusal,
@@ -66,7 +66,7 @@ class Helper:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
         self.says = (0, "", "")
-        monkeypatch.setattr(root_helpers, "run_program", self._run)
+        monkeypatch.setattr(privileged_helper_calls, "run_program", self._run)
 
     def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])

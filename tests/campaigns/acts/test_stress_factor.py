@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts import site_programs
+from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 
 
@@ -25,7 +25,7 @@ def test_a_script_prints_a_number(tmp_path: Path, says: str, told: float) -> Non
     script.write_text(f"#!/bin/sh\n{says}\n")
     script.chmod(0o755)
 
-    assert site_programs.run_cluster_stress_scripts(
+    assert stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(stress_script=str(script))}
     ) == {"beta": told}
 
@@ -38,7 +38,7 @@ def test_what_a_script_says_beside_no_number_is_logged(
     script.write_text("#!/bin/sh\necho no such volume >&2\n")
     script.chmod(0o755)
 
-    site_programs.run_cluster_stress_scripts(
+    stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(stress_script=str(script))}
     )
 
@@ -51,14 +51,14 @@ def test_a_script_that_never_answers_is_given_up(
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\nsleep 300\n")
     script.chmod(0o755)
-    monkeypatch.setattr(site_programs, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(stress_and_mail_programs, "TIMEOUT_S", 0.1)
 
-    assert site_programs.run_cluster_stress_scripts(
+    assert stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(stress_script=str(script))}
     ) == {"beta": inf}
 
 
 def test_without_a_script_nothing_is_asked() -> None:
-    assert site_programs.run_cluster_stress_scripts(
+    assert stress_and_mail_programs.run_cluster_stress_scripts(
         {"beta": ClusterCampaignsSection(), "gamma": ClusterCampaignsSection(stress_script="/none")}
     ) == {"gamma": inf}

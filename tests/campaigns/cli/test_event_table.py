@@ -15,7 +15,7 @@ from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.tools import campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -288,11 +288,14 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
         lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
         (outputs / f"1.{attempt}.err").write_text(lines)
 
-    found = event_commands.first_failed_task_details(FAILED, str(tmp_path))
+    found = published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert event_commands.first_failed_task_details(FAILED, str(tmp_path / "none")) == ("", ())
-    assert event_commands.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
+    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path / "none")) == (
+        "",
+        (),
+    )
+    assert published_events_and_tasks.first_failed_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
 def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
@@ -307,7 +310,10 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert event_commands.first_failed_task_details(FAILED, str(tmp_path)) == ("b 7", ())
+    assert published_events_and_tasks.first_failed_task_details(FAILED, str(tmp_path)) == (
+        "b 7",
+        (),
+    )
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
@@ -321,7 +327,9 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
         )
 
     told = [
-        event_commands.first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
+        published_events_and_tasks.first_failed_task_details(
+            replace(FAILED, first_task=task), str(tmp_path)
+        )[0]
         for task in range(5)
     ]
 
@@ -334,9 +342,9 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
 
-    assert event_commands.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
-    assert event_commands.failed_start_directory(event, str(tmp_path / "none")) == ""
-    assert event_commands.failed_start_directory(FAILED, str(tmp_path)) == ""
+    assert published_events_and_tasks.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
+    assert published_events_and_tasks.failed_start_directory(event, str(tmp_path / "none")) == ""
+    assert published_events_and_tasks.failed_start_directory(FAILED, str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize(

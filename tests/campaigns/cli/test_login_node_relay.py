@@ -42,7 +42,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((host, *argv, stdin))
         return 3
 
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_callers_ssh", run)
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh", run)
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     return asked
 
@@ -176,7 +176,7 @@ def test_what_is_written_there_is_brought_here(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_written_files", bring)
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_and_fetch_written_files", bring)
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
@@ -198,7 +198,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
         (Path(folder) / "out/0/b").write_text("b")
         return 0
 
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_and_fetch_written_files", bring)
+    monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_and_fetch_written_files", bring)
     mine, to = tmp_path / "mine", tmp_path / "to"
     mine.mkdir()
     to.mkdir()
@@ -258,7 +258,9 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").write_text(SSH.format(begins))
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
-    monkeypatch.setattr("gridbridge.shell.exec_relay.run_by_callers_ssh.__defaults__", defaults)
+    monkeypatch.setattr(
+        "gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults
+    )
     monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 

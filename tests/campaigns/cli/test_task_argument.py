@@ -21,8 +21,8 @@ from gridbridge.campaigns.store import (
     published_campaign_files,
 )
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.tools import campaign_outputs, event_commands
-from gridbridge.campaigns.tools.campaign_outputs import CampaignOutputFolder
+from gridbridge.campaigns.tools import own_task_outputs, published_events_and_tasks
+from gridbridge.campaigns.tools.own_task_outputs import CampaignOutputFolder
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import (
@@ -109,10 +109,13 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (event_commands.own_task_parameters, event_commands.read_own_jdl):
+    for function in (
+        published_events_and_tasks.own_task_parameters,
+        published_events_and_tasks.read_own_jdl,
+    ):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
-        campaign_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
+        own_task_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
     )
     return site
 
@@ -170,8 +173,8 @@ def test_an_output_that_is_not_there_is_told(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another thing than one that is empty."""
-    place = campaign_outputs.CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": place})
+    place = own_task_outputs.CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -251,7 +254,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
     place = CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -265,7 +268,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
     """The tasks are shown all the same."""
     site.bring()
     place = CampaignOutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -310,8 +313,8 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {})
-    monkeypatch.setattr(campaign_outputs, "fetch_task_outputs", lambda *_, **__: ())
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {})
+    monkeypatch.setattr(own_task_outputs, "fetch_task_outputs", lambda *_, **__: ())
     site.bring()
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)

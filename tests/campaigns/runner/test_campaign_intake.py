@@ -17,10 +17,10 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
-from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
-from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError
@@ -35,15 +35,15 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
-from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequest,
     OwnerRequestReply,
     OwnerRequestVerb,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LINES
+from gridbridge.shell.log_line_quota import LINES
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS, WAITING
 from tests.campaigns.runner.intake_site import SWEEP, Site
 

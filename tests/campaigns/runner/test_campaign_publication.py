@@ -22,7 +22,7 @@ from gridbridge.campaigns.store import (
 )
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     Campaign,
@@ -49,9 +49,9 @@ from gridbridge.model.campaigns.published_campaigns import ShownCampaignClusters
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile, campaign_tables
 

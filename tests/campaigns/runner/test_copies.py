@@ -8,20 +8,22 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
-from gridbridge.campaigns.runner.cluster_task_counts import elapsed_seconds_of_running_tasks
-from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.runner.straggler_tails import (
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.campaign_straggler_finder import (
     CampaignStragglerFinder,
     positions_of_nonlast_attempts,
 )
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
+    elapsed_seconds_of_running_tasks,
+)
+from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
+from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
@@ -54,7 +56,7 @@ from gridbridge.model.campaigns.speculation import (
     ShownSpeculativeAttempt,
     SpeculativeAttempts,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

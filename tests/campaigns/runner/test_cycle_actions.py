@@ -13,16 +13,16 @@ from gridbridge.campaigns.acts.array_submission import (
     RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.runner.submission_results import one_line_error_message
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
+from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
-from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,

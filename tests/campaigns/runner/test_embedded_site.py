@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.model.places import LEDGER
+from gridbridge.model.fixed_paths import LEDGER
 from tests.apart import PYTHON, Apart
 
 pytestmark = pytest.mark.apart

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.completion_forecast import (
     forecast_error_share,
     summarize_forecast_errors,

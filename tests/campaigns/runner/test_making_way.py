@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import crowded_cell_reader, status
+from gridbridge.batch.gridengine import blocked_job_reader, status
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import (
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
     CampaignPreemptionRows,
     TaskDeletionMarkRows,
 )
@@ -25,8 +25,11 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationReason, NikitaDeletionPlan
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    CancellationReason,
+    NikitaDeletionPlan,
+)
 from gridbridge.model.campaigns.preemption import (
     CellRequestsAndResources,
     QueueInstanceResources,
@@ -35,9 +38,9 @@ from gridbridge.model.campaigns.preemption import (
 )
 from gridbridge.model.campaigns.published_tasks import TaskPreemption
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 
@@ -114,10 +117,8 @@ class Beta:
 def _beta(monkeypatch: pytest.MonkeyPatch) -> Beta:
     made = Beta()
     monkeypatch.setattr(status, "query_cluster_snapshot", made.snapshot)
-    monkeypatch.setattr(crowded_cell_reader, "query_blocked_jobs", made.who)
-    monkeypatch.setattr(
-        crowded_cell_reader, "query_possible_instances", lambda *_: made.could_start
-    )
+    monkeypatch.setattr(blocked_job_reader, "query_blocked_jobs", made.who)
+    monkeypatch.setattr(blocked_job_reader, "query_possible_instances", lambda *_: made.could_start)
     return made
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import MissingTaskRows
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
@@ -17,9 +17,8 @@ from gridbridge.campaigns.nikita.nikita_queries import NikitaCancelRequestHandle
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -27,19 +26,20 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.cycle_plan import PrologueStart
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
     CancellationMark,
     CancellationReason,
     NikitaDeletionPlan,
     NikitaSituation,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueStart
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import (
     JobState,
     JobStateFact,

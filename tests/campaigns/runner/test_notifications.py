@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from gridbridge.campaigns.acts import site_programs
+from gridbridge.campaigns.acts import stress_and_mail_programs
 from gridbridge.campaigns.runner import campaign_notifications as module
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
@@ -291,7 +291,7 @@ def test_a_mail_has_its_headers_and_nobodys_name_adds_one(site: Site) -> None:
     site.watch.forward(1)
     site.campaign()
     site.notifier.look()
-    text = site_programs.notification_email(site.told[0]).decode()
+    text = stress_and_mail_programs.notification_email(site.told[0]).decode()
 
     head, _, body = text.partition("\n\n")
     assert "To: alice@example.org" in head
@@ -335,7 +335,9 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.notifier.look()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
-        site_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
+        stress_and_mail_programs.deliver_notification(
+            site.told[0], NotificationsSection(mail=str(mailer))
+        )
 
 
 def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:

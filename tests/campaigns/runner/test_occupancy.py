@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.clusters import configured_cluster_address
-from gridbridge.campaigns.runner.cluster_task_counts import (
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
     campaign_capacity_by_cluster,
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
@@ -21,10 +21,10 @@ from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, JobStateFact
 
 WISH = JdlClusterSettings(exec_file="run")

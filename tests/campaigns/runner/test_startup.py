@@ -8,8 +8,8 @@ import pytest
 
 from gridbridge.campaigns.runner import campaign_program_start
 from gridbridge.errors import CommandFailed
-from gridbridge.model.route import SshLogin
-from gridbridge.program.journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell import runner, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram

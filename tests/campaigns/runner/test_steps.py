@@ -8,18 +8,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
-from gridbridge.campaigns.runner.task_end_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import (
-    EPILOGUE,
-    PROLOGUE,
-    format_attempt_ranges,
-    parse_attempt_ranges,
-)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     ArraySubmissionState,
@@ -33,6 +27,12 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, PrologueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    EPILOGUE,
+    PROLOGUE,
+    format_attempt_ranges,
+    parse_attempt_ranges,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.ledger_reconciliation import AT_ONCE, EndedCampaignLedgerCloser
+from gridbridge.campaigns.runner.root_ledger_closing import AT_ONCE, EndedCampaignLedgerCloser
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState

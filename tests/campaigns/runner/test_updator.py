@@ -8,21 +8,20 @@ from typing import Any
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_situation import (
+from gridbridge.campaigns.runner.campaign_situation_gatherer import (
     ARRAYS_AT_ONCE,
     CampaignSituationGatherer,
 )
-from gridbridge.campaigns.runner.ledger_reconciliation import LedgerStateMismatchDetector
+from gridbridge.campaigns.runner.root_ledger_closing import LedgerStateMismatchDetector
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
-from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -40,13 +39,17 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueStart, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, CampaignUsageAccounting
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import CampaignUsageRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignUsageRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,

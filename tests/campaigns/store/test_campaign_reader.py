@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files, campaign_reader
-from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, VerifiedCampaignFiles
-from gridbridge.campaigns.store.campaign_register import NAME, CampaignNumberRegister
+from gridbridge.campaigns.store import campaign_files, root_campaign_file_reader
+from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
+from gridbridge.campaigns.store.root_campaign_file_reader import (
+    MAX_FIRST_BYTES,
+    VerifiedCampaignFiles,
+)
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
-from gridbridge.model.places import NO_FILE
+from gridbridge.model.fixed_paths import NO_FILE
 from gridbridge.privileged.owner import exit_status_of_error
 
 
@@ -151,7 +154,7 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
     """A file of short lines would take root twenty times its size."""
     whole = b"{}\n" + b"a\n" * 300_000 + b"b\nno line"
     tracemalloc.start()
-    found = campaign_reader._lines(whole, [3, 300_000, 300_001])
+    found = root_campaign_file_reader._lines(whole, [3, 300_000, 300_001])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

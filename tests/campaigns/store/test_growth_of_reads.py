@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
+from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+    MissingTaskRows,
+    TaskDeletionMarkRows,
+)
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -27,14 +29,15 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.cycle_plan import PrologueStart
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
     CancellationReason,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueStart
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SpeculativeAttempts
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock

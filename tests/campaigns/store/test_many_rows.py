@@ -10,8 +10,11 @@ import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, TaskDeletionMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+    MissingTaskRows,
+    TaskDeletionMarkRows,
+)
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
@@ -19,13 +22,13 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
     CancellationReason,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION

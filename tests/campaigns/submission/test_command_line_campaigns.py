@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
+from gridbridge.batch.campaign_array_script import ArrayScriptTask, write_array_script
 from gridbridge.campaigns.submission import command_line_campaigns
 from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl

@@ -8,15 +8,15 @@ import pytest
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_values import KEYS
+from gridbridge.campaigns.submission.jdl_value_parsers import KEYS
 from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.host_properties import (
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
+from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_properties,
     parse_required_properties,
 )
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 from tests.campaigns.submission.test_jdl_lines import wrong_with
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from gridbridge.batch.task_script import BODY
+from gridbridge.batch.campaign_array_script import BODY
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.errors import ConfigError
 

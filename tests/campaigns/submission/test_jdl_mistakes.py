@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.cli.gridsub_input import looks_like_jdl
-from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
+from gridbridge.campaigns.cli.gridsub_campaign_source import looks_like_jdl
+from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_per_line_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandCampaignOptions
 from gridbridge.errors import CommandLineMistake, ConfigError
 
@@ -64,7 +64,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     """No task vanishes without a word; a list that is added is held to the same."""
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
-        task_file.parse_added_tasks_json("-J", json.dumps(entries))
+        task_per_line_file.parse_added_tasks_json("-J", json.dumps(entries))
 
     (told,) = told_of(said)
 
@@ -233,7 +233,7 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     with pytest.raises(
         CommandLineMistake, match="no plain file; expected a file with one line for each task"
     ):
-        task_file.read_added_task_file("/dev/zero")
+        task_per_line_file.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
     assert not isinstance(refused.value, CommandLineMistake)

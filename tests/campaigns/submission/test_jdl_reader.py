@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_values, task_file
-from gridbridge.campaigns.submission.task_file import MOST_TOLD, TaskFileReader
+from gridbridge.campaigns.submission import (
+    jdl_limits,
+    jdl_reader,
+    jdl_value_parsers,
+    task_per_line_file,
+)
+from gridbridge.campaigns.submission.task_per_line_file import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 
@@ -243,14 +248,14 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 )
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
     """A single number is hours."""
-    assert jdl_values.parse_walltime_s(text) == seconds
+    assert jdl_value_parsers.parse_walltime_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
 def test_what_is_no_walltime_is_refused(text: object) -> None:
     """Nor is no time at all one."""
     with pytest.raises(ValueError, match=r"not a time|out of range"):
-        jdl_values.parse_walltime_s(text)
+        jdl_value_parsers.parse_walltime_s(text)
 
 
 @pytest.mark.parametrize(
@@ -459,7 +464,7 @@ def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is kept in memory."""
-    monkeypatch.setattr(task_file, "FILE_BYTES", 9)
+    monkeypatch.setattr(task_per_line_file, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
     file = TaskFileReader("a.txt", str(tmp_path))
 
@@ -492,7 +497,7 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     """Its tasks would do well without their parameters, all of them the same."""
     with pytest.raises(ValueError, match="a comment at its end"):
-        jdl_values.parse_task_command(command)
+        jdl_value_parsers.parse_task_command(command)
 
 
 @pytest.mark.parametrize(
@@ -510,4 +515,4 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
 )
 def test_a_command_may_have_other_signs_of_it(command: str) -> None:
     """In quotation marks, in words, and on lines before."""
-    assert jdl_values.parse_task_command(command) == command
+    assert jdl_value_parsers.parse_task_command(command) == command

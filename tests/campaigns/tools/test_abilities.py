@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.route import OarServer
-from gridbridge.program.reports import owners_in_home_accounting
+from gridbridge.model.transfer_route import OarServer
+from gridbridge.program.status_and_why_reports import owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
+from gridbridge.transfer.remote_tools.owner_remote_job_access import RemoteActNotDone
 from gridbridge.transfer.remote_tools.qacct_remote import (
     NoAccountedJob,
     read_accounting_home_and_away,
 )
 from gridbridge.transfer.remote_tools.qalter_remote import require_job_alterer
-from gridbridge.transfer.remote_tools.remote_job import RemoteActNotDone
 from tests.shown import NOW, publish, shown
 
 EMBEDDED = """[site]

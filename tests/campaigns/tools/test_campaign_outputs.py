@@ -16,8 +16,8 @@ from gridbridge.campaigns.store import (
     published_campaign_files,
 )
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
-from gridbridge.campaigns.tools import campaign_outputs, new_campaigns
-from gridbridge.campaigns.tools.campaign_outputs import (
+from gridbridge.campaigns.tools import new_campaigns, own_task_outputs
+from gridbridge.campaigns.tools.own_task_outputs import (
     ERR,
     OUT,
     CampaignOutputFolder,
@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcom
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask
-from gridbridge.model.route import SshLogin
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -327,11 +327,11 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
     published: str, beta: CampaignOutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": beta})
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
-    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {})
+    monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {})
     again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -344,7 +344,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
 ) -> None:
     """In one line."""
     monkeypatch.setattr(
-        campaign_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none")
+        own_task_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none")
     )
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
@@ -474,7 +474,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
-    found = campaign_outputs.own_output_folders(7, str(tmp_path), str(config))
+    found = own_task_outputs.own_output_folders(7, str(tmp_path), str(config))
 
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.cluster_capacity import FreeClusterSlots
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 

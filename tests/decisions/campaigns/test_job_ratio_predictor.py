@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.job_ratio_predictor import (
     MAX_RATIO,
     count_tasks_for_slots,
@@ -15,6 +14,7 @@ from gridbridge.decisions.campaigns.job_ratio_predictor import (
     initial_job_ratio,
     next_job_ratio,
 )
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs
 

@@ -10,7 +10,6 @@ from gridbridge.decisions.campaigns.ledger_recovery_rules import (
     plan_ledger_recovery,
     subtract_from_waiting_ranges,
 )
-from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
@@ -22,6 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
+from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -11,7 +11,6 @@ from gridbridge.decisions.campaigns.competing_attempts import (
     mark_ended_attempts_as_copies,
     number_retries_after_copies,
 )
-from gridbridge.model.campaigns.attempt_numbers import PROLOGUE
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -38,6 +37,7 @@ from gridbridge.model.campaigns.speculation import (
     SpeculativeAttempts,
     SupersededAttempts,
 )
+from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
 from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.task_cancellation_rules import (
+from gridbridge.decisions.campaigns.nikita_deletion_planning import (
     REASON_WORDS,
     describe_nikita_deletions,
     plan_nikita_deletions,
 )
-from gridbridge.model.campaigns.cancellation import (
+from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
     ArrayTasksInSameState,
     CancellationReason,

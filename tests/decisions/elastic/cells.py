@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.gridengine import sge_state_letters
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell import (
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     CellHost,
     GridEngineCellSnapshot,
     QueueInstance,
@@ -13,7 +14,6 @@ from gridbridge.model.elastic.cell import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"

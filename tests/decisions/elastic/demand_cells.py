@@ -11,12 +11,6 @@ from gridbridge.model.elastic.balance_sections import (
     DemandPolicySection,
     NodePoolSection,
 )
-from gridbridge.model.elastic.cell import (
-    CellHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    WaitingJobGroup,
-)
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
@@ -27,6 +21,12 @@ from gridbridge.model.elastic.cell_configuration import (
     ResourceComparison,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    WaitingJobGroup,
+)
 from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import (
+from gridbridge.decisions.elastic.published_balancer_figures import (
     BalancerRoundOutcome,
     count_balancer_round_figures,
     count_node_changes_by_pool,

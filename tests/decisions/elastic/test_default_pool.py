@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.pool_availability import choose_pool_for_new_nodes
+from gridbridge.decisions.elastic.pool_choice_and_pauses import choose_pool_for_new_nodes
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import master_machine_end
-from gridbridge.decisions.elastic.round_acts import busy_and_silent_cell_hosts
+from gridbridge.decisions.elastic import master_machine_termination
+from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_and_silent_cell_hosts
 from gridbridge.elastic.balancer.round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     ElasticNodeState,
     ProviderMachine,
     ProviderMachineState,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance, WaitingJobGroup
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, BalancerOwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
@@ -47,7 +47,7 @@ def ended(
         machines={"usual": machines},
         hosts=busy_and_silent_cell_hosts(seen),
     )
-    return master_machine_end.master_machine_to_terminate(
+    return master_machine_termination.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules
     ) == (
         "usual",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.elastic.node_alerts import (
+from gridbridge.decisions.elastic.nodes_needing_administrator import (
     explain_how_to_wake_host,
     manual_machine_removal_command,
 )

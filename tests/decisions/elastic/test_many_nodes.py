@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import node_inventory_check, round_acts
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.decisions.elastic.host_power_steps import standby_steps_of_plan
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.decisions.elastic.squeeze_policy import (
+from gridbridge.decisions.elastic.standby_host_policy import (
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
@@ -83,7 +83,8 @@ def world() -> BalancerNodesSnapshot:
 def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
     """Return their cell."""
     return situation(
-        *map(instance, NAMES), nodes=round_acts.nodes_as_policies_see(world.kept, world)
+        *map(instance, NAMES),
+        nodes=node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world),
     )
 
 
@@ -94,16 +95,16 @@ def test_each_node_is_decided_about_by_itself(
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
-        "shown": lambda: len(round_acts.nodes_as_policies_see(world.kept, world)),
+        "shown": lambda: len(node_acts_from_balance_plan.nodes_as_policies_see(world.kept, world)),
         "dues": lambda: sum(
             one.act is BalancerNodeAct.REMOVE
-            for one in round_acts.plan_due_node_acts(world, plan, RULES, patience)
+            for one in node_acts_from_balance_plan.plan_due_node_acts(world, plan, RULES, patience)
         ),
         "rest": lambda: len(
             plan_hosts_to_sleep_or_wake(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off
         ),
         "unlisted": lambda: (
-            MANY - len(node_inventory_check.nodes_missing_from_list_since(world, {}))
+            MANY - len(machine_list_reconciliation.nodes_missing_from_list_since(world, {}))
         ),
     }
 
@@ -151,10 +152,12 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
     begun = time.process_time()
-    due = round_acts.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
+    due = node_acts_from_balance_plan.plan_due_node_acts(
+        world, nothing, RULES, patience, standby_plan=found
+    )
     told = standby_steps_of_plan(found, facts)
     asleep = wakeable_standby_nodes((one.node for one in kept), facts)
-    taken = node_inventory_check.newly_adopted_site_hosts(replace(world, kept=()))
+    taken = machine_list_reconciliation.newly_adopted_site_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
     assert {BalancerNodeAct.REST: len(ON), BalancerNodeAct.WAKE: len(OFF)} == Counter(

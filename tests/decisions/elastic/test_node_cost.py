@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.node_prices import node_cost_since_round
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_cost_since_round
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic import node_inventory_check, node_lifecycle
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_lifecycle
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
@@ -307,7 +307,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     assert ("m-2", "10.0.0.8", True, NOON) == (
         *(due.node.machine, due.node.address, due.node.is_kept, due.node.up_since),
     )
-    assert () == node_inventory_check.nodes_adopted_this_round(known)
+    assert () == machine_list_reconciliation.nodes_adopted_this_round(known)
 
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
@@ -382,9 +382,9 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
 def test_it_is_known_since_when_a_node_is_silent() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
-    assert known.silent == node_inventory_check.hosts_silent_since(known, known.silent)
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.hosts_silent_since(known, {})
-    assert {} == node_inventory_check.hosts_silent_since(
+    assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.hosts_silent_since(known, {})
+    assert {} == machine_list_reconciliation.hosts_silent_since(
         world(node(S.READY), (RUNNING,), BUSY), known.silent
     )
 
@@ -397,14 +397,16 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 
     assert (
         before
-        == node_inventory_check.nodes_missing_from_list_since(known, before)
-        == node_inventory_check.nodes_missing_from_list_since(silent, before)
+        == machine_list_reconciliation.nodes_missing_from_list_since(known, before)
+        == machine_list_reconciliation.nodes_missing_from_list_since(silent, before)
     )
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.nodes_missing_from_list_since(known, {})
-    assert before == node_inventory_check.nodes_missing_from_list_since(
+    assert {"alpha-n7 m-1": NOON} == machine_list_reconciliation.nodes_missing_from_list_since(
+        known, {}
+    )
+    assert before == machine_list_reconciliation.nodes_missing_from_list_since(
         world(node(S.READY), (STOPPED,)), before
     )
-    assert {} == node_inventory_check.nodes_missing_from_list_since(
+    assert {} == machine_list_reconciliation.nodes_missing_from_list_since(
         world(node(S.READY), (RUNNING,)), before
     )
 
@@ -419,7 +421,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(
 
     assert ((), ["m-1"]) == (
         node_lifecycle.due_node_acts(known, PATIENCE),
-        [one.id for one in node_inventory_check.machines_that_share_a_host_name(known)],
+        [one.id for one in machine_list_reconciliation.machines_that_share_a_host_name(known)],
     )
 
 

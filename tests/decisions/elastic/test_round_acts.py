@@ -5,9 +5,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic import node_inventory_check, round_acts
-from gridbridge.decisions.elastic.node_alerts import find_silent_hosts_without_machine
-from gridbridge.decisions.elastic.pool_availability import update_pool_failure_records
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
+from gridbridge.decisions.elastic.nodes_needing_administrator import (
+    find_silent_hosts_without_machine,
+)
+from gridbridge.decisions.elastic.pool_choice_and_pauses import update_pool_failure_records
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BusyOrSilentHostState, PoolFailureRecord
 from tests.decisions.elastic.cells import NOON
@@ -30,7 +32,9 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    (shown,) = round_acts.nodes_as_policies_see([kept], world(kept, (RUNNING,), IDLE))
+    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see(
+        [kept], world(kept, (RUNNING,), IDLE)
+    )
 
     assert expected == shown.idle_since
 
@@ -52,7 +56,9 @@ def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
     state: ElasticNodeState, machines: tuple[ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
-    (shown,) = round_acts.nodes_as_policies_see([kept], world(kept, machines, IDLE))
+    (shown,) = node_acts_from_balance_plan.nodes_as_policies_see(
+        [kept], world(kept, machines, IDLE)
+    )
 
     assert expected == shown.is_unreachable
 
@@ -63,7 +69,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
     beyond = replace(last, id="m-9", name="alpha-n1000000000")
     known = world(node(S.READY), (RUNNING, last, beyond))
 
-    assert round_acts.names_for_new_nodes(known, "alpha-n", 2) == (
+    assert node_acts_from_balance_plan.names_for_new_nodes(known, "alpha-n", 2) == (
         "alpha-n1000000001",
         "alpha-n1000000002",
     )
@@ -76,7 +82,7 @@ def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     }
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
-    assert known.silent == node_inventory_check.hosts_silent_since(known, known.silent)
+    assert known.silent == machine_list_reconciliation.hosts_silent_since(known, known.silent)
     return find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 

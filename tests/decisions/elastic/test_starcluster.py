@@ -15,9 +15,9 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import count_balancer_round_figures
+from gridbridge.decisions.elastic.published_balancer_figures import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
+from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     TasksEndedInMinute,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.model.rebalance.moves import RebalanceMovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementJob,
@@ -11,6 +10,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     RecentPlacementMoves,
 )
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_round import (
+from gridbridge.decisions.rebalance.automatic_rebalance_round import (
     plan_automatic_round,
     why_host_balancing_waits,
 )

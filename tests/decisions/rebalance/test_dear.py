@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
-from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
 from gridbridge.decisions.rebalance.move_plan_draft import MAX_LISTED_REFUSALS, UNLISTED
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,

@@ -5,8 +5,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
-from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
+from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHostState,
     PlacementTask,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.host_balance import plan_host_balance
+from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,

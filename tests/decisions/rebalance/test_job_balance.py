@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHostState,
     PlacementTask,

@@ -6,19 +6,19 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
-from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
-from gridbridge.decisions.rebalance.host_balance import plan_host_balance
-from gridbridge.decisions.rebalance.job_balance import advise_job_repair, plan_job_balance
+from gridbridge.decisions.rebalance.automatic_rebalance_round import plan_automatic_round
+from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
+from gridbridge.decisions.rebalance.job_rebalancing import advise_job_repair, plan_job_balance
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
-from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
-from gridbridge.model.rebalance.moves import PlacementMoveKind, RebalanceMovePlan
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
     PlacementJob,
     PlacementSnapshot,
 )
+from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
 from tests.decisions.rebalance.test_properties import (
     JOBS,
     RULES,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.projected_load import ProjectedPlacement
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentPlacementMoves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.decisions.rebalance import storage_balance
-from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
-from gridbridge.decisions.rebalance.host_balance import host_loads_before_after
+from gridbridge.decisions.rebalance import storage_area_rebalancing
+from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetStorageSnapshot,
@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.datasets import (
     Replica,
     ReplicaActRecord,
 )
-from gridbridge.model.rebalance.moves import RebalanceMovePlan
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import reasons
 
@@ -58,8 +58,8 @@ def stored(
 
 
 def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> RebalanceMovePlan:
-    return storage_balance.plan_storage_rebalance_round(
-        storage_balance.storage_placement_snapshot(seen, rules), rules
+    return storage_area_rebalancing.plan_storage_rebalance_round(
+        storage_area_rebalancing.storage_placement_snapshot(seen, rules), rules
     )
 
 
@@ -67,9 +67,9 @@ def acts(
     seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES
 ) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
-    snapshot = storage_balance.storage_placement_snapshot(seen, rules)
-    found = storage_balance.dataset_changes_for_moves(
-        snapshot, storage_balance.plan_storage_rebalance_round(snapshot, rules).moves
+    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, rules)
+    found = storage_area_rebalancing.dataset_changes_for_moves(
+        snapshot, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, rules).moves
     )
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
@@ -169,11 +169,11 @@ def test_repair_comes_first_and_then_the_disks() -> None:
 
 def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = storage_balance.storage_placement_snapshot(seen, RULES)
+    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, RULES)
     known = {
         one.host: one
         for one in host_loads_before_after(
-            snapshot, RULES, storage_balance.plan_storage_rebalance_round(snapshot, RULES)
+            snapshot, RULES, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, RULES)
         )
     }
 
@@ -275,7 +275,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets without any other whole replica, but for the original"
     by_hand = plan_host_evacuation(
-        storage_balance.storage_placement_snapshot(lost, RULES), "c", RULES
+        storage_area_rebalancing.storage_placement_snapshot(lost, RULES), "c", RULES
     ).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence

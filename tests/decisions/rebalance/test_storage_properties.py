@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance import storage_balance
-from gridbridge.decisions.rebalance.storage_balance import DatasetReplicaChange
+from gridbridge.decisions.rebalance import storage_area_rebalancing
+from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetStorageSnapshot,
@@ -84,9 +84,9 @@ worlds = st.builds(
 
 def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
     """Return what a round does."""
-    snapshot = storage_balance.storage_placement_snapshot(seen, RULES)
-    return storage_balance.dataset_changes_for_moves(
-        snapshot, storage_balance.plan_storage_rebalance_round(snapshot, RULES).moves
+    snapshot = storage_area_rebalancing.storage_placement_snapshot(seen, RULES)
+    return storage_area_rebalancing.dataset_changes_for_moves(
+        snapshot, storage_area_rebalancing.plan_storage_rebalance_round(snapshot, RULES).moves
     )
 
 

@@ -8,23 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site import balancer_needs
+from gridbridge.decisions.site import balancer_setup_requirements
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     MachineBootstrapSection,
     MachineProviderSection,
     NodePoolSection,
 )
-from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
+from gridbridge.model.fixed_paths import (
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_HOME,
+    BALANCE_SUDOERS,
+)
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import (
+from gridbridge.model.site.setup_findings_and_edits import (
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site.transfer_host_facts import (
     BalancerCellRights,
     BalancerFacts,
     LastPublishedBalancerRound,
     PathFacts,
 )
-from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_section import SiteSection
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -48,8 +57,8 @@ RIGHT = BalancerFacts(
         BALANCE_CRON: path(0o644, owner=0),
         KEY: path(0o600),
     },
-    sudoers=f"{balancer_needs.SUDOERS_LINE}\n",
-    cron=f"{balancer_needs.CRON_LINE}\n",
+    sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\n",
+    cron=f"{balancer_setup_requirements.CRON_LINE}\n",
     cell=BalancerCellRights(
         name="alpha",
         master="alpha-master",
@@ -77,8 +86,8 @@ POLICY = Policy(
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
     """Return what is broken, with the lines that correct it."""
     found = (
-        *balancer_needs.balancer_setup_findings(facts, policy),
-        *balancer_needs.running_balancer_findings(facts, policy, NOW),
+        *balancer_setup_requirements.balancer_setup_findings(facts, policy),
+        *balancer_setup_requirements.running_balancer_findings(facts, policy, NOW),
     )
     broken = (one for one in found if one.state == FindingSeverity.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
@@ -92,8 +101,8 @@ def without(name: str) -> BalancerFacts:
 
 def test_a_whole_set_up_has_nothing_wrong() -> None:
     found = (
-        *balancer_needs.balancer_setup_findings(RIGHT, POLICY),
-        *balancer_needs.running_balancer_findings(RIGHT, POLICY, NOW),
+        *balancer_setup_requirements.balancer_setup_findings(RIGHT, POLICY),
+        *balancer_setup_requirements.running_balancer_findings(RIGHT, POLICY, NOW),
     )
 
     assert {FindingSeverity.OK} == {one.state for one in found}
@@ -106,12 +115,12 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
         cell=BalancerCellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
     )
 
-    items = [one.item for one in balancer_needs.balancer_setup_findings(bare, POLICY)]
+    items = [one.item for one in balancer_setup_requirements.balancer_setup_findings(bare, POLICY)]
 
     assert f"account {BALANCE_ACCOUNT}" == items[0]
     assert f"file {BALANCE_CRON}" == items[-1]
     assert {FindingSeverity.BROKEN} == {
-        one.state for one in balancer_needs.balancer_setup_findings(bare, POLICY)
+        one.state for one in balancer_setup_requirements.balancer_setup_findings(bare, POLICY)
     }
 
 
@@ -125,13 +134,24 @@ def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -
 @pytest.mark.parametrize(
     ("facts", "item", "line"),
     [
-        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer_needs.CRON_LINE),
-        (replace(RIGHT, cron="# nothing\n"), f"file {BALANCE_CRON}", balancer_needs.CRON_LINE),
-        (without(BALANCE_SUDOERS), f"sudoers {BALANCE_SUDOERS}", balancer_needs.SUDOERS_LINE),
+        (without(BALANCE_CRON), f"file {BALANCE_CRON}", balancer_setup_requirements.CRON_LINE),
         (
-            replace(RIGHT, sudoers=f"{balancer_needs.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n"),
+            replace(RIGHT, cron="# nothing\n"),
+            f"file {BALANCE_CRON}",
+            balancer_setup_requirements.CRON_LINE,
+        ),
+        (
+            without(BALANCE_SUDOERS),
             f"sudoers {BALANCE_SUDOERS}",
-            balancer_needs.SUDOERS_LINE,
+            balancer_setup_requirements.SUDOERS_LINE,
+        ),
+        (
+            replace(
+                RIGHT,
+                sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\nmallory ALL=(ALL) ALL\n",
+            ),
+            f"sudoers {BALANCE_SUDOERS}",
+            balancer_setup_requirements.SUDOERS_LINE,
         ),
         (without(KEY), f"file {KEY}", "ssh-keygen"),
         (replace(RIGHT, paths={**RIGHT.paths, KEY: path(0o640)}), f"file {KEY}", "chmod 0600"),
@@ -199,7 +219,7 @@ def test_a_provider_needs_its_program(found: PathFacts | None, is_right: bool) -
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("load", {"alpha: queue order": [balancer_needs.BY_NUMBER]}), ("seqno", {})],
+    [("load", {"alpha: queue order": [balancer_setup_requirements.BY_NUMBER]}), ("seqno", {})],
 )
 def test_nodes_are_filled_one_after_the_other_where_the_cell_sorts_by_number(
     order: str, expected: dict[str, list[str]]
@@ -243,7 +263,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
     blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
 
     assert "balancer" in wrong(old)
-    *_, last = balancer_needs.running_balancer_findings(blind, POLICY, NOW)
+    *_, last = balancer_setup_requirements.running_balancer_findings(blind, POLICY, NOW)
     assert (FindingSeverity.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
@@ -262,13 +282,15 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
 def test_one_that_never_acted_is_told(applies: bool, state: FindingSeverity) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
-    *_, last = balancer_needs.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
+    *_, last = balancer_setup_requirements.running_balancer_findings(
+        replace(RIGHT, last=None), policy, NOW
+    )
 
     assert state == last.state
 
 
 def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
-    edits = tuple(balancer_needs.balancer_rights_removal_edits(RIGHT))
+    edits = tuple(balancer_setup_requirements.balancer_rights_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
@@ -280,12 +302,16 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
     )
     assert not any(BALANCE_HOME in edit.value for edit in edits)
     assert () == tuple(
-        balancer_needs.balancer_rights_removal_edits(BalancerFacts(host="alpha-master", uid=0))
+        balancer_setup_requirements.balancer_rights_removal_edits(
+            BalancerFacts(host="alpha-master", uid=0)
+        )
     )
 
 
 def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
-    edits = tuple(balancer_needs.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old")))
+    edits = tuple(
+        balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, host="alpha-old"))
+    )
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.value for edit in edits
@@ -294,7 +320,9 @@ def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_i
 
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
     first = next(
-        iter(balancer_needs.balancer_rights_removal_edits(replace(RIGHT, has_unit=True)))
+        iter(
+            balancer_setup_requirements.balancer_rights_removal_edits(replace(RIGHT, has_unit=True))
+        )
     ).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
@@ -305,8 +333,8 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
     sudoers = (CONF / "sudoers/gridbridge-admin").read_text().splitlines()
     cron = (CONF / "cron.d/gridbridge-balance").read_text().splitlines()
 
-    assert balancer_needs.SUDOERS_LINE in sudoers
-    assert balancer_needs.CRON_LINE in cron
+    assert balancer_setup_requirements.SUDOERS_LINE in sudoers
+    assert balancer_setup_requirements.CRON_LINE in cron
 
 
 @pytest.mark.parametrize(
@@ -320,7 +348,7 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
 def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
     policy: Policy, expected: bool
 ) -> None:
-    assert expected == balancer_needs.is_balancer_configured(policy)
+    assert expected == balancer_setup_requirements.is_balancer_configured(policy)
 
 
 def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:

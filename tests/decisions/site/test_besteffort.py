@@ -12,14 +12,14 @@ from gridbridge.decisions.site.besteffort_findings import (
     besteffort_queue_findings,
     besteffort_removal_edits,
 )
-from gridbridge.decisions.site.besteffort_queues import (
+from gridbridge.decisions.site.needed_besteffort_queues import (
     BestEffortQueueLayout,
     choose_besteffort_model_queue,
     format_queue_slots_by_host,
     subordinate_lists_by_host,
 )
 from gridbridge.model.qconf_attributes import QconfSettings
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     FindingSeverity,
     QconfComplexRow,

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.check_findings import (
+from gridbridge.decisions.site.running_site_checks import (
     no_transfer_queue_findings,
     running_site_findings,
     worst_finding_state,
 )
-from gridbridge.decisions.site.transfer_host import (
+from gridbridge.decisions.site.transfer_host_requirements import (
     FOLDERS,
     PROGRAMS,
     program_file_findings,
@@ -19,9 +19,11 @@ from gridbridge.decisions.site.transfer_host import (
     transfer_host_findings,
 )
 from gridbridge.model.cluster import Cluster, ClusterKind
-from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
+from gridbridge.model.fixed_paths import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import (
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
     NonRootWritablePaths,
     PathFacts,
@@ -30,10 +32,8 @@ from gridbridge.model.site.host_facts import (
     StageDirFacts,
     TransferHostFacts,
 )
-from gridbridge.model.site.setup_findings import CheckFinding, FindingSeverity
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import OPEN
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from tests.states import queue_state
 
 SITE = SiteSection(cluster="alpha")

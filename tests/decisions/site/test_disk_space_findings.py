@@ -2,13 +2,13 @@
 
 import pytest
 
-from gridbridge.decisions.site.disk_space import (
+from gridbridge.decisions.site.service_folder_space import (
     disk_space_findings,
     disk_space_problem,
     first_disk_space_problem,
 )
-from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
 
 SPOOL = "/var/spool/gridbridge"
 WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)

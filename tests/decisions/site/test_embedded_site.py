@@ -5,10 +5,10 @@ import pytest
 from gridbridge.decisions.site import embedded_site_findings
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 
 POLICY = Policy(
     site=SiteSection(cluster="alpha"),

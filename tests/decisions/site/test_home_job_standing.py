@@ -4,8 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, describe_home_job_state
-from gridbridge.model.snapshot import JobListRow, ListedJobStatus
+from gridbridge.decisions.site.home_job_description import (
+    MOST_TOLD,
+    NOT_TOLD,
+    describe_home_job_state,
+)
+from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobState, JobStateFact
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

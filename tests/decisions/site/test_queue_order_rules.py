@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site import queue_order_rules
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.decisions.site import transfer_queue_order
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import TransferQueueOffer, TransferQueueOrder
 
 BETA = TransferQueueOffer(
@@ -40,7 +40,7 @@ def busy(offer: TransferQueueOffer, pending: int) -> TransferQueueOffer:
 def test_a_wait_is_counted_in_turns_of_all_slots(
     offer: TransferQueueOffer, expected: float
 ) -> None:
-    assert queue_order_rules.estimated_wait_per_slot(offer) == expected
+    assert transfer_queue_order.estimated_wait_per_slot(offer) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_order_is_by_policy(
     offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
-        found = queue_order_rules.rank_transfer_queues(given, order)
+        found = transfer_queue_order.rank_transfer_queues(given, order)
 
         assert " ".join(one.cluster for one in found) == expected
 
@@ -91,7 +91,7 @@ def test_the_order_is_by_policy(
 def numbers(offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
     changed = {
-        one.queue: one.after for one in queue_order_rules.renumber_transfer_queues(offers, order)
+        one.queue: one.after for one in transfer_queue_order.renumber_transfer_queues(offers, order)
     }
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
@@ -104,7 +104,7 @@ def test_queues_exchange_their_numbers() -> None:
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
     assert (
-        queue_order_rules.renumber_transfer_queues(
+        transfer_queue_order.renumber_transfer_queues(
             (BETA, busy(DELTA, 9), busy(GAMMA, 99)), TransferQueueOrder.WAIT
         )
         == ()
@@ -120,7 +120,7 @@ def test_equal_numbers_are_told_apart() -> None:
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = queue_order_rules.renumber_transfer_queues(
+    changed = transfer_queue_order.renumber_transfer_queues(
         (BETA, DELTA, odd), TransferQueueOrder.COST
     )
 
@@ -133,14 +133,16 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert queue_order_rules.renumber_transfer_queues(EVERY, TransferQueueOrder.SEQ_NO) == ()
-    found = queue_order_rules.restore_former_queue_numbers(EVERY, former)
+    assert transfer_queue_order.renumber_transfer_queues(EVERY, TransferQueueOrder.SEQ_NO) == ()
+    found = transfer_queue_order.restore_former_queue_numbers(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
-    told = queue_order_rules.describe_queue_order((busy(BETA, 7), DELTA), TransferQueueOrder.WAIT)
-    cheap = queue_order_rules.describe_queue_order(
+    told = transfer_queue_order.describe_queue_order(
+        (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT
+    )
+    cheap = transfer_queue_order.describe_queue_order(
         (replace(BETA, cost=0.5), DELTA), TransferQueueOrder.COST
     )
 
@@ -193,7 +195,7 @@ def test_an_order_that_was_not_set_up_is_a_warning(
     is_set_up: bool,
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
-    found = queue_order_rules.queue_order_finding(offers, order, former)
+    found = transfer_queue_order.queue_order_finding(offers, order, former)
 
     assert found.state is (FindingSeverity.OK if is_set_up else FindingSeverity.WARNING)
     assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

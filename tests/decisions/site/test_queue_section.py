@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.queue_section import (
+from gridbridge.decisions.site.transfer_queue_section import (
     queue_section_findings,
     queue_section_removal_edits,
     total_transfer_slots,
     user_spool_limit_finding,
 )
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.settings import DefaultRequestsOfQueue
-from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 from tests.decisions.site.setups import WANTED
 
 POLICY = Policy(

@@ -5,19 +5,21 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.execution_host import sensor_load_value_findings, widen_gid_range
+from gridbridge.decisions.site.transfer_host_configuration import (
+    sensor_load_value_findings,
+    widen_gid_range,
+)
 from gridbridge.decisions.site.transfer_queue_findings import (
     is_existing_non_transfer_queue,
     sendable_parallel_environments,
     transfer_queue_attributes,
     transfer_queue_load_thresholds,
 )
-from gridbridge.decisions.site.transfer_setup import (
+from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
-from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
-from gridbridge.model.site.setup_findings import (
+from gridbridge.model.site.setup_findings_and_edits import (
     FindingSeverity,
     QconfComplexRow,
     RunningExecd,
@@ -27,6 +29,7 @@ from gridbridge.model.site.setup_findings import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
+from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
 from tests.decisions.site.setups import (
     SENSOR,
     WANTED,

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.outdated_services import (
+from gridbridge.decisions.site.stale_service_configuration import (
     CONFIGURATION_ITEM,
     OLDER_IN_FORCE,
     is_config_reload_awaited,
     stale_configuration_findings,
     stale_configuration_reason,
 )
-from gridbridge.model.site.host_facts import PollerFacts, ServiceConfigurationFacts
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
 
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 

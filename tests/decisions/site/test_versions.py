@@ -2,12 +2,12 @@
 
 import pytest
 
-from gridbridge.decisions.site.outdated_services import (
+from gridbridge.decisions.site.stale_service_configuration import (
     UNKNOWN,
     RunningProgramVersion,
     program_version_finding,
 )
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
 

@@ -13,7 +13,11 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     BreakerEvidenceKind,
     describe_failure_cause,
 )
-from gridbridge.model.message import (
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer_message import (
     CAUSES,
     DesiredLocalJobState,
     StarterPhase,
@@ -21,10 +25,6 @@ from gridbridge.model.message import (
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.published import PublishedClusterBreaker, PublishedFastJobFailure
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import BreakerSection
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

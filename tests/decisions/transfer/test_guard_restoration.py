@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.local_guards import (
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
     HomeJobRequest,
     guard_to_restore,
     jobs_with_guard_not_in_state,
     qresub_jobs_with_copied_guard,
     transfers_without_hold,
 )
-from gridbridge.model.message import DesiredLocalJobState
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import DesiredLocalJobState
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     VERDICT,

@@ -6,17 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.local_guards import (
-    may_home_have_missed_task_end,
-    may_restored_guard_be_stale,
-)
-from gridbridge.decisions.transfer.starter_message_rules import (
+from gridbridge.decisions.transfer.starter_message_acceptance import (
     apply_starter_message,
     describe_job_end,
     reject_wrong_route,
     transfer_for_restarted_task,
 )
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
+    may_home_have_missed_task_end,
+    may_restored_guard_be_stale,
+)
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     KEYS,
     DesiredLocalJobState,
     StarterPhase,
@@ -25,9 +28,6 @@ from gridbridge.model.message import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
-from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import job_state
 
 NAME = "gb.alpha.7.0.1"

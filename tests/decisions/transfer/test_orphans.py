@@ -10,12 +10,16 @@ from gridbridge.decisions.transfer.orphans import (
     may_remote_folder_have_outputs,
     plan_outliving_job_deletions,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
-from gridbridge.model.snapshot import JobListRow
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.transfer.claim import FENCED
-from gridbridge.model.transfer.transfer_plan import TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferOutcome,
+)
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,

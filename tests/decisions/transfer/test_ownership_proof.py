@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import job_ownership
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer import local_task_ownership
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -86,7 +86,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
 def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     one: Transfer, what: ClusterSnapshot, listed: str
 ) -> None:
-    assert job_ownership.prove_transfer_owner_by_home(one, what) == listed
+    assert local_task_ownership.prove_transfer_owner_by_home(one, what) == listed
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
 def test_one_that_is_over_may_have_left_but_not_become_anothers(
     what: ClusterSnapshot, listed: str
 ) -> None:
-    assert job_ownership.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
+    assert local_task_ownership.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 
 HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
@@ -121,19 +121,19 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
     transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
 ) -> None:
     assert (
-        job_ownership.proved_owner_uids(transfers),
-        job_ownership.uids_claiming_unproved_task(transfers),
+        local_task_ownership.proved_owner_uids(transfers),
+        local_task_ownership.uids_claiming_unproved_task(transfers),
     ) == (proved, told)
 
 
 def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
-    assert job_ownership.newest_attempts(range(30)) == (range(10, 30), 10)
-    assert job_ownership.newest_attempts((1, 2)) == ((1, 2), 0)
+    assert local_task_ownership.newest_attempts(range(30)) == (range(10, 30), 10)
+    assert local_task_ownership.newest_attempts((1, 2)) == ((1, 2), 0)
 
 
 def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
-    shown, left_out = job_ownership.first_and_last_events(range(100))
+    shown, left_out = local_task_ownership.first_and_last_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)
     assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
-    assert job_ownership.first_and_last_events((1, 2)) == ((1, 2), 0)
+    assert local_task_ownership.first_and_last_events((1, 2)) == ((1, 2), 0)

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.queue_health import (
+from gridbridge.decisions.transfer.service_and_queue_health import (
     full_folder_warning,
     poller_silence_alarm,
     refused_configuration_warning,
@@ -13,13 +13,13 @@ from gridbridge.decisions.transfer.queue_health import (
     report_transfer_queue_status,
     why_breaker_closed_queues,
 )
-from gridbridge.model.message import TransferFailureCause
 from gridbridge.model.published import (
     PublishedClusterBreaker,
     PublishedConfigurationStatus,
     PublishedFilesSnapshot,
 )
 from gridbridge.model.status_report import format_duration
+from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]

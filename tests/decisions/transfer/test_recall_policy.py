@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

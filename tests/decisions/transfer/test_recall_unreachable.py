@@ -6,19 +6,22 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.remote_accounting import FENCED_STATUS, verdict_from_accounting
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.remote_accounting_verdicts import (
+    FENCED_STATUS,
+    verdict_from_accounting,
+)
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import (
+from gridbridge.model.transfer.claim import FENCED, HOME, JOB
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.claim import FENCED, HOME, JOB
-from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.decisions.transfer.test_recall_policy import NOW, QUEUE, waiting
 from tests.states import job_state
 

@@ -8,15 +8,15 @@ from gridbridge.decisions.transfer.suspension_mismatch import (
     SuspensionMismatch,
     find_suspension_mismatch,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import read_states
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

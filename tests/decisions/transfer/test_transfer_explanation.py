@@ -6,12 +6,12 @@ from gridbridge.decisions.transfer.transfer_explanation import (
     explain_transfer_attempt,
     explain_transfer_wait,
 )
-from gridbridge.model.message import TransferFailureCause
 from gridbridge.model.published import (
     PublishedFilesSnapshot,
     PublishedTransfer,
     PublishedTransferHistory,
 )
+from gridbridge.model.transfer_message import TransferFailureCause
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
 
 SILENT = shown(clusters={"beta": cluster("beta", trouble="qstat: no answer in time")})

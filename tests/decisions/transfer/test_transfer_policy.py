@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
-from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
+from gridbridge.decisions.transfer.remote_accounting_verdicts import verdict_from_accounting
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.decisions.transfer.transfer_decisions import (
     NUMBER_REUSED,
     decide_transfer_actions,
@@ -19,20 +20,19 @@ from gridbridge.decisions.transfer.transfer_decisions import (
     rescheduled_jobs_with_transfer,
     update_transfer_from_answers,
 )
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import (
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
+from gridbridge.model.transfer.transfer_round_plan import TransferActKind
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
     TransferMessage,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import PollerSection
 from tests.states import job_state, queue_state, read_states
 
 NAME = "gb.alpha.7.0.1"

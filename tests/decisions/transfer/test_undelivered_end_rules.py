@@ -4,15 +4,19 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.local_guards import (
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
     does_ended_task_wait_again,
     ended_transfer_of_requeued_job,
     is_ended_task_gone,
     may_home_have_missed_task_end,
 )
-from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferOutcome,
+)
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,

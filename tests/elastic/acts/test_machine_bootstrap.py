@@ -14,7 +14,7 @@ from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 CONF = Path(__file__).parents[3] / "conf"
 NOBODY = 65534

@@ -11,9 +11,9 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
-from gridbridge.elastic.acts import membership
+from gridbridge.elastic.acts import cell_host_membership
+from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.elastic.acts.membership import GridEngineHostMembership
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -22,7 +22,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     HostRemovalResult,
     MachineToJoinCell,
 )
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 CELL = GridEngineCell(
     root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5
@@ -72,8 +72,8 @@ class Hosts:
 
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
     """Return a cell with one host."""
-    monkeypatch.setattr(membership, "execution_hosts", hosts)
-    monkeypatch.setattr(membership, "resolve_host_address", lambda _: "10.0.0.9")
+    monkeypatch.setattr(cell_host_membership, "execution_hosts", hosts)
+    monkeypatch.setattr(cell_host_membership, "resolve_host_address", lambda _: "10.0.0.9")
     preparing = MachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
     return GridEngineHostMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
@@ -198,7 +198,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     done = list[tuple[object, ...]]()
     settings = MachineBootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
-    monkeypatch.setattr(membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
+    monkeypatch.setattr(cell_host_membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(NewMachineAddressInUse):
         cell.join(MachineToJoinCell(name="n1", address="10.0.0.9", slots=4))
@@ -219,7 +219,7 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
     monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
-        membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get
+        cell_host_membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get
     )
 
     assert (
@@ -277,7 +277,9 @@ def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
 ) -> None:
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(membership.reservations, "query_reserved_slots", lambda _: granted)
+    monkeypatch.setattr(
+        cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: granted
+    )
 
     assert cell.look("n1").is_idle is is_idle
 
@@ -354,7 +356,9 @@ def test_a_host_with_reserved_slots_is_not_idle(
     monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool
 ) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
-    monkeypatch.setattr(membership.reservations, "query_reserved_slots", lambda _: {granted: 2})
+    monkeypatch.setattr(
+        cell_host_membership.advance_reservations, "query_reserved_slots", lambda _: {granted: 2}
+    )
     usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 
     assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

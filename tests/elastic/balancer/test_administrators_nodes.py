@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer import administrators_nodes
-from gridbridge.elastic.balancer.balancer import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundInputs, BalancerRoundPlan
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer import administrator_node_requests
+from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
+from gridbridge.elastic.balancer.balancer_round_values import (
+    BalancerRoundInputs,
+    BalancerRoundPlan,
+)
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostRemovalProgress
@@ -34,17 +37,17 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
-    told = administrators_nodes.load_balancer_overview(world.now, place(world))
+    told = administrator_node_requests.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
     assert (("alpha-n10", "keep"),) == told.asked
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10.cluster", AdministratorRequestKind.DRAIN, place(world)
     )
     world.minutes(3)
@@ -61,12 +64,12 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
     world.minutes(60)
     kept = world.nodes()
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.FREE, place(world)
     )
     world.minutes(10)
@@ -80,7 +83,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
     world.minutes(1)
@@ -95,7 +98,7 @@ def test_starcluster_gives_no_kept_node_back(world: World) -> None:
         "kill_after_min": 0,
         "stabilization_s": 0,
     }
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
     world.minutes(60)
@@ -110,7 +113,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
@@ -119,17 +122,17 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
     assert {"alpha-n10": "joining"} == first
     assert {"alpha-n10": "draining"} == world.nodes()
-    assert () == administrators_nodes.load_balancer_overview(world.now, place(world)).asked
+    assert () == administrator_node_requests.load_balancer_overview(world.now, place(world)).asked
 
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
     )
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
     memory.forget_asked(read)
@@ -139,11 +142,11 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.FREE, place(world)
     )
     world.minutes(2)
@@ -153,11 +156,11 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.DRAIN, place(world)
     )
     world.minutes(2)
-    administrators_nodes.record_node_change_request(
+    administrator_node_requests.record_node_change_request(
         "alpha-n10", AdministratorRequestKind.KEEP, place(world)
     )
     world.minutes(2)
@@ -175,25 +178,28 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="it is being removed"):
-        administrators_nodes.record_node_change_request(one.name, wish, place(world))
+        administrator_node_requests.record_node_change_request(one.name, wish, place(world))
 
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrators_nodes.record_node_change_request(
+        administrator_node_requests.record_node_change_request(
             "alpha-n9", AdministratorRequestKind.DRAIN, place(world)
         )
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
-        administrators_nodes.load_balancer_overview(
+        administrator_node_requests.load_balancer_overview(
             World(tmp_path, Trouble()).now, f"{tmp_path}/none.db"
         )
 
 
 def test_history_tells_what_was_done_oldest_first(world: World) -> None:
-    told = [one.sentence for one in administrators_nodes.load_last_balancer_rounds(2, place(world))]
+    told = [
+        one.sentence
+        for one in administrator_node_requests.load_last_balancer_rounds(2, place(world))
+    ]
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
@@ -210,7 +216,7 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrators_nodes.record_node_change_request(
+            administrator_node_requests.record_node_change_request(
                 name, AdministratorRequestKind.KEEP, place(world)
             )
         return plan
@@ -231,7 +237,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostRemovalProgress:
         monkeypatch.undo()
-        administrators_nodes.record_node_change_request(
+        administrator_node_requests.record_node_change_request(
             host, AdministratorRequestKind.KEEP, place(world)
         )
         return leave(host, is_dead=is_dead)
@@ -243,5 +249,5 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     assert ["event=kept_too_late node=alpha-n10"] == told
     assert ({}, ()) == (
         world.nodes(),
-        administrators_nodes.load_balancer_overview(world.now, place(world)).asked,
+        administrator_node_requests.load_balancer_overview(world.now, place(world)).asked,
     )

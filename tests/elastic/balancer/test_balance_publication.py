@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import (
+from gridbridge.decisions.elastic.published_balancer_figures import (
     BalancerRoundOutcome,
     count_balancer_round_figures,
 )

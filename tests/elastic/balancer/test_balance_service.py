@@ -14,21 +14,21 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import balance_service, cell_observer
+from gridbridge.elastic.balancer import balance_service, observed_or_saved_cell
 from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
     BalancerRunOptions,
     PublishingBalancerRound,
 )
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolCounters
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.watchdog import PollerWatchdog
@@ -87,7 +87,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
         "FILE", SITE.format(works=works, secret=secret).encode()
     )
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
-    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
@@ -189,7 +189,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
-    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)

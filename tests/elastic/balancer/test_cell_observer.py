@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.acts import ended_tasks
-from gridbridge.elastic.balancer import cell_observer
+from gridbridge.elastic.acts import ended_tasks_from_accounting
+from gridbridge.elastic.balancer import observed_or_saved_cell
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
@@ -19,7 +19,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, update_learnt_run_times
 from gridbridge.model.published import PublishedClusterStatus
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 from tests.decisions.elastic.demand_cells import cell
@@ -47,7 +47,7 @@ def look(folder: Path, there: PublishedClusterStatus | None, state: str = "") ->
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-        files.replace_file_atomically(
+        safe_files.replace_file_atomically(
             f"{folder}/{published_json.CLUSTERS}/beta.json",
             published_json.encode_published_value(there),
         )
@@ -56,11 +56,13 @@ def look(folder: Path, there: PublishedClusterStatus | None, state: str = "") ->
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
         patch.object(
-            cell_observer.cell_queries, "query_cell_status_outputs", return_value=((), ())
+            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=((), ())
         ),
-        patch.object(cell_observer.cell_queries, "parse_balance_situation", return_value=seen),
+        patch.object(
+            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=seen
+        ),
     ):
-        return cell_observer.observe_balanced_cluster(
+        return observed_or_saved_cell.observe_balanced_cluster(
             policy, NOON, str(folder / "ends.json"), str(folder)
         )
 
@@ -102,7 +104,9 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = update_learnt_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    ended_tasks.write_stored_task_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    ended_tasks_from_accounting.write_stored_task_ends(
+        str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs)
+    )
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -115,19 +119,21 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
-    files.replace_file_atomically(
+    safe_files.replace_file_atomically(
         f"{tmp_path}/{published_json.CLUSTERS}/beta.json",
         published_json.encode_published_value(ROOM),
     )
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(cell_observer.cell_queries, "query_cell_status_outputs", return_value=printed),
         patch.object(
-            cell_observer.cell_queries, "parse_balance_situation", return_value=cell(queue)
+            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed
+        ),
+        patch.object(
+            observed_or_saved_cell.cell_queries, "parse_balance_situation", return_value=cell(queue)
         ),
     ):
-        cell_observer.save_balancer_round_inputs(
+        observed_or_saved_cell.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()),
             str(tmp_path / "saved"),
             NOON,
@@ -142,19 +148,21 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WaitingJobsHistory(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedBatchProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     with (
-        patch.object(cell_observer.cell_queries, "query_cell_status_outputs", return_value=printed),
         patch.object(
-            cell_observer.cell_queries,
+            observed_or_saved_cell.cell_queries, "query_cell_status_outputs", return_value=printed
+        ),
+        patch.object(
+            observed_or_saved_cell.cell_queries,
             "parse_balance_situation",
             return_value=cell(instance(MASTER)),
         ),
         patch.object(
-            cell_observer.round_state_reader,
+            observed_or_saved_cell.balancer_state_for_previews,
             "add_saved_balancer_state",
             lambda seen, _: replace(seen, watched=known),
         ),
     ):
-        cell_observer.save_balancer_round_inputs(
+        observed_or_saved_cell.save_balancer_round_inputs(
             policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
         )
 

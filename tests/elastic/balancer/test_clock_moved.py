@@ -13,7 +13,7 @@ import pytest
 from gridbridge.decisions.elastic import clock_step
 from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (

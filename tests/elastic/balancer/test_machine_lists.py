@@ -5,10 +5,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import balance_preview, cell_observer, round_state_reader
+from gridbridge.elastic.balancer import (
+    balance_preview,
+    balancer_state_for_previews,
+    observed_or_saved_cell,
+)
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.site.setup_findings import FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import capability_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
@@ -39,8 +43,8 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
-    monkeypatch.setattr(round_state_reader, "BALANCE_STATE", f"{tmp_path}/state.db")
-    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(balancer_state_for_previews, "BALANCE_STATE", f"{tmp_path}/state.db")
+    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: SEEN)
     works = tmp_path / "works"
     works.write_text("#!/bin/sh\necho '[]'\n")
     works.chmod(0o755)

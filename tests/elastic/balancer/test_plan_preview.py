@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.cell_observer import load_saved_situation
+from gridbridge.elastic.balancer.observed_or_saved_cell import load_saved_situation
 from gridbridge.elastic.balancer.round_decision import decide_and_report_balance
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ClusterStateUnknown

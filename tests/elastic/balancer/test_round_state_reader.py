@@ -12,11 +12,11 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import (
     balance_preview,
-    cell_observer,
+    balancer_state_for_previews,
+    observed_or_saved_cell,
     round_decision,
-    round_state_reader,
 )
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureRecord
@@ -43,8 +43,8 @@ STUCK = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(30), stuck_since=
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
-    monkeypatch.setattr(round_state_reader, "BALANCE_STATE", path)
-    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: SEEN)
+    monkeypatch.setattr(balancer_state_for_previews, "BALANCE_STATE", path)
+    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: SEEN)
     (tmp_path / "site.toml").write_text(SITE)
     return path
 
@@ -82,7 +82,7 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     policy = policy_file.parse_configuration("FILE", SITE.encode())
     keep(path)
 
-    found = round_state_reader.add_saved_balancer_state(SEEN, policy)
+    found = balancer_state_for_previews.add_saved_balancer_state(SEEN, policy)
 
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
@@ -95,7 +95,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = round_state_reader.add_saved_balancer_state(
+    found = balancer_state_for_previews.add_saved_balancer_state(
         replace(SEEN, now=before), policy_file.parse_configuration("FILE", SITE.encode())
     )
 
@@ -120,9 +120,9 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
-    assert not round_state_reader.is_balancer_state_unreadable()
+    assert not balancer_state_for_previews.is_balancer_state_unreadable()
     keep(path)
-    assert not round_state_reader.is_balancer_state_unreadable()
+    assert not balancer_state_for_previews.is_balancer_state_unreadable()
 
 
 def test_what_this_account_may_not_read_is_hidden(
@@ -130,12 +130,12 @@ def test_what_this_account_may_not_read_is_hidden(
 ) -> None:
     keep(path)
     # root may read everything
-    monkeypatch.setattr(round_state_reader.os, "access", lambda *_: False)
+    monkeypatch.setattr(balancer_state_for_previews.os, "access", lambda *_: False)
 
-    assert round_state_reader.is_balancer_state_unreadable()
+    assert balancer_state_for_previews.is_balancer_state_unreadable()
     assert (
         ()
-        == round_state_reader.add_saved_balancer_state(
+        == balancer_state_for_previews.add_saved_balancer_state(
             SEEN, policy_file.parse_configuration("FILE", SITE.encode())
         ).nodes
     )
@@ -157,7 +157,9 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     database.close()
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = round_state_reader.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
+    found = balancer_state_for_previews.add_saved_balancer_state(
+        situation(*on, wait=[waiting(5)]), policy
+    )
     told = round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
@@ -174,7 +176,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     BalancerStateRows(database).nodes.replace([ready])
     database.close()
 
-    (found,) = round_state_reader.add_saved_balancer_state(
+    (found,) = balancer_state_for_previews.add_saved_balancer_state(
         SEEN, policy_file.parse_configuration("FILE", SITE.encode())
     ).nodes
 
@@ -214,7 +216,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
         for name in ("n1", "n2")
     )
     database.close()
-    monkeypatch.setattr(cell_observer, "observe_balanced_cluster", lambda *_: seen)
+    monkeypatch.setattr(observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
     monkeypatch.setattr(host_tags, "read_host_tags", lambda _: tags)
 

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World

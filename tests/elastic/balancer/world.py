@@ -10,12 +10,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.membership import ExecutionHostMembership
+from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.acts.power_acts import ChangeHostTag
-from gridbridge.elastic.balancer.balancer import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan, SiteBalancerSettings
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
+from gridbridge.elastic.balancer.balancer_round_values import (
+    BalancerRoundPlan,
+    SiteBalancerSettings,
+)
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
     ClusterStateUnknown,
@@ -38,12 +41,6 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.cell import (
-    CellHost,
-    GridEngineCellSnapshot,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
 from gridbridge.model.elastic.elastic_nodes import (
     HostIdleCheck,
     HostJoinStep,
@@ -51,6 +48,12 @@ from gridbridge.model.elastic.elastic_nodes import (
     MachineToJoinCell,
     ProviderMachine,
     ProviderMachineState,
+)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    TaskResourceRequests,
+    WaitingJobGroup,
 )
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock

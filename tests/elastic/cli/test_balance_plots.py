@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from gridbridge.batch.gridengine import cell_host_tags
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.acts import cell_queries, host_tags
-from gridbridge.elastic.balancer import round_state_reader
+from gridbridge.elastic.balancer import balancer_state_for_previews
 from gridbridge.elastic.store import saved_round_folder
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
@@ -201,7 +201,7 @@ def test_who_may_not_know_the_nodes_is_told_so(
         "query_cell_status_outputs",
         lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
     )
-    monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
+    monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
 
     done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
     of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
@@ -232,7 +232,7 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
         "query_cell_status_outputs",
         lambda *_: saved_round_folder.read_saved_balancer_round(str(folder)),
     )
-    monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
+    monkeypatch.setattr(balancer_state_for_previews, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:
         end.write(RACK.format(enabled))

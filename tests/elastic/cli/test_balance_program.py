@@ -18,13 +18,13 @@ from click.testing import CliRunner, Result
 from gridbridge.elastic.balancer import balance_service as service
 from gridbridge.elastic.balancer import balancer_loop
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell.poller_lock import MomentaryPollerLock

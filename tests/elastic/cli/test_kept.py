@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.balancer import administrators_nodes, balance_journal
-from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer import administrator_node_requests, balance_journal
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import AdministratorRequestKind, PoolFailureRecord
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
 NODE = "alpha-n10"
@@ -29,8 +29,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         "request_node_change",
         "load_last_balancer_rounds",
     ):
-        known = partial(getattr(administrators_nodes, name), path=f"{tmp_path}/state.db")
-        monkeypatch.setattr(administrators_nodes, name, known)
+        known = partial(getattr(administrator_node_requests, name), path=f"{tmp_path}/state.db")
+        monkeypatch.setattr(administrator_node_requests, name, known)
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(5)

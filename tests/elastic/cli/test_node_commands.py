@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host
-from gridbridge.elastic.balancer import balance_preview, cell_observer
+from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host
+from gridbridge.elastic.balancer import balance_preview, observed_or_saved_cell
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 
@@ -77,7 +77,7 @@ def test_a_host_or_job_is_told_what_becomes_of_it(
 def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = cell_observer.load_saved_situation(str(folder))
+    seen = observed_or_saved_cell.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(
         balance_preview.users_configuration, "load_with_home_cluster_section", lambda _: policy
@@ -95,7 +95,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 def test_a_host_that_is_off_is_told_what_wakes_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = cell_observer.load_saved_situation(str(folder))
+    seen = observed_or_saved_cell.load_saved_situation(str(folder))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(
         balance_preview.users_configuration, "load_with_home_cluster_section", lambda _: policy

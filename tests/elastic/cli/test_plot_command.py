@@ -9,14 +9,14 @@ from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli.balance_plots import format_duration
-from gridbridge.elastic.store import statistics_file
+from gridbridge.elastic.store import balancer_statistics_file
 from gridbridge.errors import (
     GridbridgeError,
     ParseError,
     StandardOutputUnwritable,
     StateError,
 )
-from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS
 
 NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
 BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -137,7 +137,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
 ) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(statistics_file, "drop_root_to_account", became.append)
+    monkeypatch.setattr(balancer_statistics_file, "drop_root_to_account", became.append)
     monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))

@@ -17,7 +17,7 @@ from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError, StandardOutputUnwritable, StateError
-from gridbridge.shell import files
+from gridbridge.shell import safe_files
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SWF = GOLDEN / "workloads" / "small.swf"
@@ -71,7 +71,7 @@ def test_bad_lines_are_told_by_their_numbers(tmp_path: Path) -> None:
 def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
     """As a job's request may be one; the rest of the file is replayed."""
     path = tmp_path / "some.swf"
-    long = b"x" * (3 * files.LONGEST) + b"\n"
+    long = b"x" * (3 * safe_files.LONGEST) + b"\n"
     path.write_bytes(long + SWF.read_bytes() + long + long)
     done = simulate("--accounting", str(path), "--json", "--policy", "demand")
 

@@ -8,10 +8,10 @@ import pytest
 from libcloud.common.exceptions import BaseHTTPError
 from libcloud.compute import providers as drivers
 
-from gridbridge.elastic.providers.command_provider import SiteProgramProvider
 from gridbridge.elastic.providers.ec2 import Ec2Provider
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,
     NodePoolSection,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.elastic.providers import answer_validation
+from gridbridge.elastic.providers import provider_answer_validation
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
@@ -36,18 +36,18 @@ JSON = st.recursive(
 def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
     """Return machines, or why there are none."""
     try:
-        return answer_validation.parse_machine_list(raw), ""
+        return provider_answer_validation.parse_machine_list(raw), ""
     except ParseError as error:
         return (), str(error)
 
 
 def test_a_list_that_is_cut_off_anywhere_is_refused() -> None:
     raw = json.dumps(NODES).encode()
-    assert 2 == len(answer_validation.parse_machine_list(raw))
+    assert 2 == len(provider_answer_validation.parse_machine_list(raw))
 
     for end in range(len(raw)):
         with pytest.raises(ParseError):
-            answer_validation.parse_machine_list(raw[:end])
+            provider_answer_validation.parse_machine_list(raw[:end])
 
 
 @given(st.sampled_from(sorted(NODES[0])), JSON)
@@ -71,7 +71,7 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
     """Nothing would grow or shrink for a neighbour's tag; what can't be printed is replaced."""
     theirs = {**NODES[1], "name": "web\n1", "tags": tags, "host_key": "?"}
 
-    ours, found = answer_validation.parse_machine_list(
+    ours, found = provider_answer_validation.parse_machine_list(
         json.dumps([NODES[0], theirs]).encode(), "alpha"
     )
 
@@ -85,7 +85,9 @@ def test_what_others_call_and_tag_their_machines_refuses_no_list(tags: dict[str,
 )
 def test_what_is_ours_has_to_be_right(wrong: dict[str, object]) -> None:
     with pytest.raises(ParseError):
-        answer_validation.parse_machine_list(json.dumps([{**NODES[0], **wrong}]).encode(), "alpha")
+        provider_answer_validation.parse_machine_list(
+            json.dumps([{**NODES[0], **wrong}]).encode(), "alpha"
+        )
 
 
 @given(st.binary())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import credentials
+from gridbridge.elastic.providers import private_credentials_files
 from gridbridge.errors import ProviderPermanentFailure
 
 SECRET = "hush%(x)s"
@@ -22,7 +22,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_our_own_is_read(path: Path) -> None:
-    assert {"key": "me", "Secret": SECRET} == credentials.read_credentials_table(str(path))
+    assert {"key": "me", "Secret": SECRET} == private_credentials_files.read_credentials_table(
+        str(path)
+    )
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -30,7 +32,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*chmod") as refused:
-        credentials.read_credentials_table(str(path))
+        private_credentials_files.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -52,7 +54,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderPermanentFailure, match=f"^{path}: .*{words}") as refused:
-        credentials.read_credentials_table(str(path))
+        private_credentials_files.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -62,7 +64,7 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
 
     for wrong in (link, path.parent, missing):
         with pytest.raises(ProviderPermanentFailure, match=f"^{wrong}: "):
-            credentials.read_secret_file(str(wrong))
+            private_credentials_files.read_secret_file(str(wrong))
 
 
 @pytest.mark.root
@@ -70,4 +72,4 @@ def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
     os.chown(path, 1, 1)
 
     with pytest.raises(ProviderPermanentFailure, match="owned by uid 1, not 0"):
-        credentials.read_secret_file(str(path))
+        private_credentials_files.read_secret_file(str(path))

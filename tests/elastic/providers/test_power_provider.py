@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.providers.power_provider import HostPowerProvider, IpmiPowerSwitch
+from gridbridge.elastic.providers.host_power_provider import HostPowerProvider, IpmiPowerSwitch
 from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderPermanentFailure
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState

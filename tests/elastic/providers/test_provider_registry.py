@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import command_provider as programs
-from gridbridge.elastic.providers.command_provider import SiteProgramProvider
+from gridbridge.elastic.providers import site_program_provider as programs
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.elastic.providers.provider_registry import (
     make_pool_providers,
     make_provider_of_pool,
     make_selected_power_controls,
 )
+from gridbridge.elastic.providers.site_program_provider import SiteProgramProvider
 from gridbridge.errors import FileWritableByOthers, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import (
     MachineProviderSection,
@@ -94,9 +94,9 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
             raise FileWritableByOthers(path, "it is not right", f"chown root {path}")
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
-    monkeypatch.setattr(programs.host, "uid_of_account", lambda _: ADMIN)
+    monkeypatch.setattr(programs.local_host_facts, "uid_of_account", lambda _: ADMIN)
     monkeypatch.setattr(
-        programs.trust, "require_trusted_path", lambda path, *, owner: require(path, owner)
+        programs.file_trust, "require_trusted_path", lambda path, *, owner: require(path, owner)
     )
 
 

@@ -8,7 +8,7 @@ from gridbridge.decisions.elastic.replay_decisions import plan_balance_like_cycl
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.cell import WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
 from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayNodeTerms
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
-from gridbridge.elastic.simulation.replay_report import (
+from gridbridge.elastic.simulation.replay_policy_comparison import (
     find_cost_wait_frontier,
     vary_policy_settings,
 )

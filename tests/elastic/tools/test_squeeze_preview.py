@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from gridbridge.elastic.balancer import cell_observer, squeeze_preview
+from gridbridge.elastic.balancer import observed_or_saved_cell, squeeze_preview
 from gridbridge.errors import ClusterStateUnknown
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root = Mock()
     monkeypatch.setattr(squeeze_preview, "drop_root_to_account", leave_root)
     monkeypatch.setattr(
-        squeeze_preview.cell_observer,
+        squeeze_preview.observed_or_saved_cell,
         "observe_balanced_cluster",
         Mock(side_effect=ClusterStateUnknown("enough")),
     )
@@ -49,8 +49,10 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
-    seen = cell_observer.load_saved_situation(str(tmp_path))
-    monkeypatch.setattr(squeeze_preview.cell_observer, "observe_balanced_cluster", lambda *_: seen)
+    seen = observed_or_saved_cell.load_saved_situation(str(tmp_path))
+    monkeypatch.setattr(
+        squeeze_preview.observed_or_saved_cell, "observe_balanced_cluster", lambda *_: seen
+    )
     monkeypatch.setattr(squeeze_preview.host_tags, "read_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"

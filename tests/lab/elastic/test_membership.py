@@ -21,14 +21,14 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.elastic.acts.membership import GridEngineHostMembership
+from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.batch import root_helpers as root
+from gridbridge.batch import privileged_helper_calls as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
 settings = MachineBootstrapSection(

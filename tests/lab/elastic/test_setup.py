@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gridbridge.decisions.site.balancer_needs import CRON_LINE, SUDOERS_LINE
-from gridbridge.model.places import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
+from gridbridge.decisions.site.balancer_setup_requirements import CRON_LINE, SUDOERS_LINE
+from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from tests.lab.grid import Grid, of_root
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.batch.submission_result import SubmissionOutcome
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
 from gridbridge.errors import GridbridgeError
 from tests.contract.conftest import cluster
 from tests.contract.far import FRONTEND, Far

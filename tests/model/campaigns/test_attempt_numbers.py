@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.attempt_numbers import (
+from gridbridge.model.campaigns.task_attempt_ranges import (
     format_attempt_ranges,
     format_index_ranges,
     parse_attempt_ranges,

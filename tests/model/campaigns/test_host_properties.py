@@ -3,8 +3,8 @@
 import pytest
 
 from gridbridge.batch.oar.oar_commands import oarsub_property_condition
-from gridbridge.model.campaigns.host_properties import parse_required_properties
-from gridbridge.model.request import JobRequest
+from gridbridge.model.campaigns.requested_host_properties import parse_required_properties
+from gridbridge.model.job_request import JobRequest
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.transfer.request_rules import (
+from gridbridge.model.transfer.request_mapping_rules import (
     KEYS,
     KINDS,
     RequestMapping,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import StarterPhase
 
 TOLD = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.places import REFUSED_THERE
-from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.vocabulary import (
+from gridbridge.model.fixed_paths import REFUSED_THERE
+from gridbridge.model.job_request import JobRequest, JobSpec
+from gridbridge.model.names_offered_by_cluster import (
     LocalOnlyQueues,
     NamesOfferedByCluster,
     encode_local_only_queues,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged.arrays import owner_request_file
-from gridbridge.privileged.arrays.owner_request_file import require_owner_retry_request
+from gridbridge.privileged.arrays import owner_retry_request_file
+from gridbridge.privileged.arrays.owner_retry_request_file import require_owner_retry_request
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
@@ -16,8 +16,8 @@ UID = os.getuid()
 
 @pytest.fixture(name="spool")
 def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(owner_request_file, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(owner_request_file, "ROOT", -1)
+    monkeypatch.setattr(owner_retry_request_file, "CAMPAIGNS", str(tmp_path))
+    monkeypatch.setattr(owner_retry_request_file, "ROOT", -1)
     (tmp_path / "begun").mkdir()
     return tmp_path / "begun"
 

@@ -18,21 +18,21 @@ from gridbridge.errors import (
     RootLedgerUnreadable,
 )
 from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
-from gridbridge.model.places import REFUSED_THERE
+from gridbridge.model.fixed_paths import REFUSED_THERE
 from gridbridge.privileged import as_user, owner
-from gridbridge.privileged import setuid_worker as worker_module
-from gridbridge.privileged.arrays import array_order as order
-from gridbridge.privileged.arrays import array_verbs
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged import owner_worker as worker_module
+from gridbridge.privileged.arrays import as_user_array_arguments as order
+from gridbridge.privileged.arrays import as_user_array_verbs
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.arrays.send_arrays import ArraySender
-from gridbridge.privileged.arrays.sent_array import ArraySendProgress
 from gridbridge.privileged.owner import (
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
 )
-from gridbridge.privileged.scope import FIRST_SIGNAL
-from gridbridge.privileged.setuid_worker import CampaignOwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
+from gridbridge.privileged.process_scope import FIRST_SIGNAL
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
@@ -206,7 +206,7 @@ def test_a_ledger_that_is_lost_is_told(
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
         pytest.raises(RootLedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
     ):
-        array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
+        as_user_array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
@@ -217,8 +217,8 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
     folder = tmp_path / "ledger"
     with RootLedger(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
         assert ledger.arrays() == ()
-        array_verbs.note_campaign_end(99, ledger, str(tmp_path))
-        array_verbs._acted(asked(told), ledger)
+        as_user_array_verbs.note_campaign_end(99, ledger, str(tmp_path))
+        as_user_array_verbs._acted(asked(told), ledger)
 
     assert [*folder.iterdir()] == []
 
@@ -235,7 +235,7 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
             campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",))
         )
         with RootLedger(number, str(folder)) as ledger:
-            array_verbs.note_campaign_end(number, ledger, str(tmp_path))
+            as_user_array_verbs.note_campaign_end(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
         "c.12"
@@ -274,7 +274,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedger(12, folder) as ledger:
-        array_verbs.note_campaign_end(12, ledger, str(tmp_path))
+        as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
     with RootLedger(12, folder) as ledger, pytest.raises(CampaignEndInRootLedger):
         ledger.intend(1, "beta", "0:1")
@@ -293,7 +293,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedger(12, str(folder)) as ledger:
-        array_verbs.note_campaign_end(12, ledger, str(tmp_path))
+        as_user_array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
 
@@ -348,9 +348,9 @@ def test_places_that_an_array_does_not_have_are_refused(
     with RootLedger(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")
-        array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
+        as_user_array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
             with pytest.raises(AsUserRequestRefusal, match="places"):
-                array_verbs._require_there(
+                as_user_array_verbs._require_there(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

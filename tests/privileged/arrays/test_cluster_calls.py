@@ -3,9 +3,9 @@
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged.arrays import array_order, cluster_calls
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
-from gridbridge.privileged.arrays.cluster_calls import CampaignOwnerConnection
+from gridbridge.privileged.arrays import as_user_array_arguments, campaign_owner_cluster_calls
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 
 NAME = "gc.alpha.12.3"
 CONFIG: dict[str, dict[str, object]] = {
@@ -42,8 +42,8 @@ class Cell:
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
-    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(cluster_calls, "load_campaign_array_adapter", lambda _: cell)
+    monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
     asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return CampaignOwnerConnection(asked, "alice").act(NAME, "7", is_repeated=False)
 

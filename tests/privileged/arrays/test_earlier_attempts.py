@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
-from gridbridge.privileged.arrays import array_order, earlier_attempts
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
+from gridbridge.privileged.arrays import as_user_array_arguments, earlier_attempts
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 
@@ -21,7 +21,7 @@ Asked = list[tuple[str, ...]]
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
     """Have each cluster's question answered in these words, and keep what was asked."""
-    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
         words: Asked = []

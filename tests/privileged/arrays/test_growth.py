@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_reader
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
+from gridbridge.campaigns.store import root_campaign_file_reader
+from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
-from gridbridge.shell import files
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.shell import safe_files
 from tests.steps import steps
 
 SIZE = 100  # tasks of an array
@@ -98,7 +98,7 @@ def test_a_call_reads_and_hashes_its_file_once(
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = files.read_file_only_owner_writes, campaign_reader.hashlib.sha256
+    read, sha256 = safe_files.read_file_only_owner_writes, root_campaign_file_reader.hashlib.sha256
 
     def reading(path: str, *limits: int) -> object:
         found = read(path, *limits)
@@ -109,8 +109,10 @@ def test_a_call_reads_and_hashes_its_file_once(
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(campaign_reader.files, "read_file_only_owner_writes", reading)
-    monkeypatch.setattr(campaign_reader.hashlib, "sha256", hashing)
+    monkeypatch.setattr(
+        root_campaign_file_reader.safe_files, "read_file_only_owner_writes", reading
+    )
+    monkeypatch.setattr(root_campaign_file_reader.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)
         for place in range(arrays):
@@ -126,7 +128,7 @@ def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step:
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
-    found = campaign_reader._lines(whole, wanted)
+    found = root_campaign_file_reader._lines(whole, wanted)
 
     assert found == {n: f"case-{n} --seed {n}".encode() for n in wanted}
     assert whole.looked_at == len(whole)

@@ -13,11 +13,11 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays import array_order, send_arrays
-from gridbridge.privileged.arrays.array_order import AsUserArrayArguments
-from gridbridge.privileged.arrays.campaign_content import VerifiedArrayTasks
+from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
+from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.privileged.arrays.send_arrays import ArraySender
-from gridbridge.privileged.arrays.sent_array import ArraySendProgress
 
 MANY = 20
 CONFIG: dict[str, dict[str, object]] = {
@@ -78,7 +78,7 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.owner, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site.disk_space import first_disk_space_problem
-from gridbridge.program import reports
-from gridbridge.program.watch.service_folders import (
+from gridbridge.decisions.site.service_folder_space import first_disk_space_problem
+from gridbridge.program import status_and_why_reports
+from gridbridge.program.watch.service_disk_space import (
     LOOK_S,
     DiskSpaceWatch,
     StarterTmpdirQuery,
     free_space_of_campaign_filesystem,
 )
-from gridbridge.program.work.owner_threads import OwnerThreadPools
-from gridbridge.shell import host
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
 from tests.contract.waiting import until
 
@@ -69,12 +69,12 @@ def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) 
 
 
 def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
-    seen = host.free_bytes_and_files_of_folder(str(tmp_path))
+    seen = local_host_facts.free_bytes_and_files_of_folder(str(tmp_path))
 
     assert seen.free_bytes > 0
     assert seen.free_files is None or seen.free_files > 0
     assert (
-        host.free_bytes_and_files_of_folder(f"{tmp_path}/none").trouble
+        local_host_facts.free_bytes_and_files_of_folder(f"{tmp_path}/none").trouble
         == "No such file or directory"
     )
 
@@ -110,12 +110,12 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     monkeypatch.setattr(free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
     before = (
         site_inspection.free_space_of_state_folders().keys(),
-        reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm,
+        status_and_why_reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm,
     )
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     try:
         seen = site_inspection.free_space_of_state_folders()[str(folder)]
-        alarm = reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm
+        alarm = status_and_why_reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 

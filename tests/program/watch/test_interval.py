@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.route import GridEngineCell
-from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
-from gridbridge.model.transfer.transfer_sections import PollerSection
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.program.watch.cluster_observer import (
     ClusterObserver,
     ClusterQueryResult,

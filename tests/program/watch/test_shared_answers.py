@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.route import GridEngineCell, OarServer, parse_ssh_login_address
-from gridbridge.model.snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
+from gridbridge.model.transfer_route import GridEngineCell, OarServer, parse_ssh_login_address
 from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
@@ -18,7 +18,7 @@ from gridbridge.program.watch.cluster_observer import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastClusterQueryResult
+from gridbridge.state.database.cluster_query_tables import LastClusterQueryResult
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SENT = CampaignJobsAtCluster(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)

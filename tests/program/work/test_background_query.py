@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.work.owner_threads import BackgroundQuery
+from gridbridge.program.work.thread_pools import BackgroundQuery
 
 
 class Asking:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.work.owner_threads import (
+from gridbridge.program.work.thread_pools import (
     OwnerThreadPools,
     ThreadNotStarted,
     ThreadPool,

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.cli import main
-from gridbridge.model.rebalance.published_rounds import RebalanceRoundKind
-from gridbridge.rebalance.replicas import dataset_delegation, owner_wiring
+from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
+from gridbridge.rebalance.replicas import dataset_delegation, owner_dataset_wiring
 from gridbridge.state import published_json
 from tests.rebalance.mover.areas import Carrier
 
@@ -59,9 +59,9 @@ def shell(
         areas.append(AREA.format(name=name, path=tmp_path / name))
     (tmp_path / "toml").write_text(TOML + "".join(areas))
     (tmp_path / "ref.fa").write_text("ACGT")
-    real = owner_wiring.open_owner_datasets
+    real = owner_dataset_wiring.open_owner_datasets
     monkeypatch.setattr(
-        owner_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier())
+        owner_dataset_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier())
     )
     monkeypatch.setattr(sys, "argv", [])
     return Shell(tmp_path, capsys)
@@ -144,7 +144,9 @@ def test_the_service_is_let_before_the_first_copy(
     monkeypatch.setattr(
         dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
     )
-    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(
+        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
+    )
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
         let.clear()
@@ -164,7 +166,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
         dataset_delegation, "delegate_own_dataset", lambda name: let.append(name) or ""
     )
     monkeypatch.setattr(dataset_delegation, "revoke_delegation", let.remove)
-    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(
+        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
+    )
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
     was = list(let)
@@ -198,7 +202,9 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
 ) -> None:
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
+    monkeypatch.setattr(
+        owner_dataset_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home)
+    )
     monkeypatch.setattr(dataset_delegation, "delegate_own_dataset", lambda _: let)
     monkeypatch.setattr(
         dataset_delegation.why_no_dataset_rounds, "__defaults__", (str(shell.folder),)

@@ -12,17 +12,17 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import StandardOutputUnwritable
-from gridbridge.model.rebalance.moves import (
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.planned_moves import (
     PlacementMove,
     PlacementMoveKind,
     RebalanceMovePlan,
     RecheckedMoves,
     RejectedMove,
 )
-from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.mover import mover_wiring
-from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan
+from gridbridge.rebalance.mover import rebalance_round_runner
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"
@@ -142,7 +142,7 @@ def test_quiesce_tells_programs_too(
 ) -> None:
     done = list[bool]()
     monkeypatch.setattr(
-        mover_wiring,
+        rebalance_round_runner,
         "pause_or_resume_rebalancing",
         lambda _, *, is_quiesced: done.append(is_quiesced),
     )
@@ -166,7 +166,9 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
-    monkeypatch.setattr(mover_wiring, "run_rebalance_round", lambda *_, **__: (planned, checked))
+    monkeypatch.setattr(
+        rebalance_round_runner, "run_rebalance_round", lambda *_, **__: (planned, checked)
+    )
     words = ("rebalance", "auto", "--apply")
 
     lines = CliRunner().invoke(gridbridge, words).output.splitlines()

@@ -8,7 +8,7 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
-from gridbridge.rebalance.replicas.storage_area import StorageArea
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, RsyncLimitAndProgress

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -18,13 +18,13 @@ from gridbridge.model.rebalance.rebalance_section import (
 )
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan, RebalanceTarget
-from gridbridge.rebalance.replicas import dataset_delegation, owner_program, reconciler
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan, RebalanceTarget
+from gridbridge.rebalance.replicas import dataset_delegation, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
-from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
+from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.replica_verification import OverdueReplicaVerifier
-from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_whole_area
+from gridbridge.rebalance.replicas.storage_area_access import StorageArea, measure_whole_area
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -55,15 +55,19 @@ class Desk:
         self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
-        monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", self._call)
+        monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", self._call)
         monkeypatch.setattr(dataset_delegation, "list_delegations", self._let)
         monkeypatch.setattr(
-            reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
+            replica_reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
         )
         monkeypatch.setattr(
-            reconciler.owner_wiring, "reachable_storage_areas", lambda _: self.site.areas
+            replica_reconciler.owner_dataset_wiring,
+            "reachable_storage_areas",
+            lambda _: self.site.areas,
         )
-        monkeypatch.setattr(reconciler.storage_area, "measure_whole_area", self._measure)
+        monkeypatch.setattr(
+            replica_reconciler.storage_area_access, "measure_whole_area", self._measure
+        )
 
     @property
     def policy(self) -> Policy:

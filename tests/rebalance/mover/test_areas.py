@@ -15,9 +15,9 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.model.route import SshLogin
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.rebalance.replicas import owner_wiring, storage_area
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.rebalance.replicas import owner_dataset_wiring, storage_area_access
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
@@ -35,15 +35,15 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     one = site.areas["beta-disk"]
     Path(one.own).symlink_to("/")
 
-    assert not storage_area.measure_area_for_account(one).fault
+    assert not storage_area_access.measure_area_for_account(one).fault
     assert (
-        storage_area.measure_area_for_account(one).size_bytes
-        == storage_area.measure_whole_area(one).size_bytes
+        storage_area_access.measure_area_for_account(one).size_bytes
+        == storage_area_access.measure_whole_area(one).size_bytes
     )
-    assert not storage_area.measure_whole_area(one).fault
+    assert not storage_area_access.measure_whole_area(one).fault
     assert (
-        storage_area.measure_whole_area(one).size_bytes
-        > storage_area.measure_whole_area(one).free_bytes
+        storage_area_access.measure_whole_area(one).size_bytes
+        > storage_area_access.measure_whole_area(one).free_bytes
         > 0
     )
 
@@ -57,7 +57,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
 ) -> None:
     """A million files are not counted in the time of a status command; one that hangs is told."""
-    real, given = storage_area.ssh.run_over_ssh, list[float]()
+    real, given = storage_area_access.ssh.run_over_ssh, list[float]()
     hangs = 10**9  # the call that gets no answer
 
     def run(
@@ -66,20 +66,20 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
         given.append(limit_s)
         if len(given) > hangs:
             raise HostNotReached(argv, None, stderr=b"no answer in time")
-        return real(None, argv, dict(storage_area.BARE), limit_s)
+        return real(None, argv, dict(storage_area_access.BARE), limit_s)
 
-    monkeypatch.setattr(storage_area.ssh, "run_over_ssh", run)
+    monkeypatch.setattr(storage_area_access.ssh, "run_over_ssh", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
     found = (
-        storage_area.measure_area_and_begun_copy(one, begun)
+        storage_area_access.measure_area_and_begun_copy(one, begun)
         if begun
-        else storage_area.measure_area_for_account(one)
+        else storage_area_access.measure_area_for_account(one)
     )
     asked, hangs = list(given), len(given) * 2 - 1
     later = (
-        storage_area.measure_area_and_begun_copy(one, begun)
+        storage_area_access.measure_area_and_begun_copy(one, begun)
         if begun
-        else storage_area.measure_area_for_account(one)
+        else storage_area_access.measure_area_for_account(one)
     )
 
     assert (found.fault, asked) == ("", limits)
@@ -96,14 +96,14 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     ]
 
     def prepare(dataset: Dataset) -> None:
-        storage_area.prepare_new_replica_folder(one, dataset, is_known=False)
+        storage_area_access.prepare_new_replica_folder(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
             list(pool.map(prepare, made))
             names = sorted(path.name for path in Path(one.own).iterdir())
             assert names == sorted(
-                [storage_area.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")]
+                [storage_area_access.AREA_MARK, *(f".{name}.part" for name in "abcdefgh")]
             )
             shutil.rmtree(one.own)
 
@@ -111,7 +111,9 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
 def test_an_area_is_drained_by_itself_or_with_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owner_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(
+        owner_dataset_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"})
+    )
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={name: Cluster() for name in ("alpha", "beta")},
@@ -124,7 +126,8 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(
     )
 
     drained = {
-        name: one.is_drained for name, one in owner_wiring.reachable_storage_areas(policy).items()
+        name: one.is_drained
+        for name, one in owner_dataset_wiring.reachable_storage_areas(policy).items()
     }
 
     assert drained == {"one": False, "two": True, "three": True}
@@ -137,7 +140,9 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
         child = os.fork()
         if not child:
             os.setresuid(65534, 65534, 65534)
-            found = storage_area.measure_whole_area(replace(site.areas["beta-disk"], path=top))
+            found = storage_area_access.measure_whole_area(
+                replace(site.areas["beta-disk"], path=top)
+            )
             os._exit(1 if found.fault or found.is_read_only else 0)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -149,7 +154,7 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
     one = site.areas["beta-disk"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
     try:
-        found = storage_area.measure_whole_area(one)
+        found = storage_area_access.measure_whole_area(one)
     finally:
         subprocess.run(["umount", one.path], check=True)
 
@@ -226,7 +231,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
 
     done = site.datasets.add("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run_over_ssh", run)
-    storage_area.checksum_replica(
+    storage_area_access.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.model.rebalance.datasets import ReplicaActRecord
-from gridbridge.rebalance.mover.dataset_fairness import FairReplicaActQueue
+from gridbridge.rebalance.mover.owner_fair_dataset_queue import FairReplicaActQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

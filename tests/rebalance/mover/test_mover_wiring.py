@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.moves import RebalanceMovePlan, RecheckedMoves
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RecheckedMoves
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.rebalance.mover import mover_wiring, service_account
-from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan
+from gridbridge.rebalance.mover import rebalance_round_runner, rebalance_service_account
+from gridbridge.rebalance.mover.rebalance_decision import RebalancePlan
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
 
@@ -47,20 +47,22 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         queues={},
         storage={"disk": StorageSection(cluster="alpha", path="/scratch")},
     )
-    monkeypatch.setattr(mover_wiring, "load_policy_as_service_account", lambda _: policy)
-    monkeypatch.setattr(service_account, "load_policy_and_open_sessions", lambda _: policy)
-    monkeypatch.setattr(mover_wiring, "REBALANCE_LOCK", str(tmp_path / TASKS))
-    monkeypatch.setattr(mover_wiring, "REPLICAS_LOCK", str(tmp_path / DATA))
-    monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
-    monkeypatch.setattr(mover_wiring, "READING_LOCK", str(tmp_path / "reading.lock"))
+    monkeypatch.setattr(rebalance_round_runner, "load_policy_as_service_account", lambda _: policy)
+    monkeypatch.setattr(
+        rebalance_service_account, "load_policy_and_open_sessions", lambda _: policy
+    )
+    monkeypatch.setattr(rebalance_round_runner, "REBALANCE_LOCK", str(tmp_path / TASKS))
+    monkeypatch.setattr(rebalance_round_runner, "REPLICAS_LOCK", str(tmp_path / DATA))
+    monkeypatch.setattr(rebalance_round_runner, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
+    monkeypatch.setattr(rebalance_round_runner, "READING_LOCK", str(tmp_path / "reading.lock"))
     for act in (
         published_json.publish_rebalance_round_begin,
         published_json.publish_rebalance_round_end,
         published_json.read_published_rebalance_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
-    monkeypatch.setattr(mover_wiring, "_run", decided)
-    monkeypatch.setattr(mover_wiring, "_read", lambda _: None)
+    monkeypatch.setattr(rebalance_round_runner, "_run", decided)
+    monkeypatch.setattr(rebalance_round_runner, "_read", lambda _: None)
     return begun
 
 
@@ -69,7 +71,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next one begins, and knows that they do; nobody takes the first one to be stuck."""
-    decided, rounds_open, shared = mover_wiring._run, list[bool](), list[bool]()
+    decided, rounds_open, shared = rebalance_round_runner._run, list[bool](), list[bool]()
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
         is_first = not shared
@@ -84,7 +86,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 
-    monkeypatch.setattr(mover_wiring, "_run", carry)
+    monkeypatch.setattr(rebalance_round_runner, "_run", carry)
     result = call("data", "--apply")
 
     assert result.exit_code == 0
@@ -141,13 +143,13 @@ def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, begun: list[bool]
 ) -> None:
     """Both wait for answers most of the time."""
-    decided, both = mover_wiring._run, Barrier(2, timeout=20)
+    decided, both = rebalance_round_runner._run, Barrier(2, timeout=20)
 
     def meet(*words: Any, **known: Any) -> Any:
         both.wait()
         return decided(*words, **known)
 
-    monkeypatch.setattr(mover_wiring, "_run", meet)
+    monkeypatch.setattr(rebalance_round_runner, "_run", meet)
 
     assert call("plan").output == "decided; decided\n"
     assert sorted(begun) == [False, True]
@@ -158,8 +160,8 @@ def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
     program = """
 import sys
 from gridbridge.rebalance.cli import rebalance_command as rebalance
-from gridbridge.rebalance.mover import service_account as as_service
-slow = {"sqlalchemy", "gridbridge.rebalance.mover.rebalancer"}
+from gridbridge.rebalance.mover import rebalance_service_account as as_service
+slow = {"sqlalchemy", "gridbridge.rebalance.mover.task_rebalancer"}
 def begin(path): sys.exit(str(slow & {*sys.modules}))
 as_service.load_policy_and_open_sessions = begin
 rebalance.rebalance(["plan"])

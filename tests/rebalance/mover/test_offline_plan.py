@@ -19,8 +19,8 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.mover import offline_plan
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope
+from gridbridge.rebalance.mover import snapshot_file_plan
+from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
 WHOLE = {
@@ -45,7 +45,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
     """Return what is wrong with a file, without its name."""
     path = told(folder, **more)
     with pytest.raises(ConfigError) as raised:
-        offline_plan.plan_from_snapshot_file(path)
+        snapshot_file_plan.plan_from_snapshot_file(path)
     assert all(one.startswith(f"{path}: ") for one in raised.value.problems)
     return [one.removeprefix(f"{path}: ") for one in raised.value.problems]
 
@@ -56,7 +56,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = offline_plan.plan_from_snapshot_file(
+    (move,) = snapshot_file_plan.plan_from_snapshot_file(
         told(tmp_path, hosts=hosts), RebalanceScope(what), name
     ).advice.moves
 
@@ -79,7 +79,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
         recent=recent,
     )
 
-    assert offline_plan.plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
+    assert snapshot_file_plan.plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
         now=noon,
         hosts=(
             PlacementHost(
@@ -126,7 +126,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = offline_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
+    advice = snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -140,7 +140,7 @@ def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, mov
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
     assert moves == len(
-        offline_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves
+        snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves
     )
 
 
@@ -174,7 +174,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
     with pytest.raises(
         ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"
     ):
-        offline_plan.plan_from_snapshot_file(str(path))
+        snapshot_file_plan.plan_from_snapshot_file(str(path))
 
 
 def test_a_part_is_at_most_1(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_part_is_at_most_1(tmp_path: Path) -> None:
 
 
 def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
-    planned = offline_plan.plan_from_snapshot_file(
+    planned = snapshot_file_plan.plan_from_snapshot_file(
         told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0})
     )
 
@@ -210,16 +210,16 @@ def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> Non
 
 
 def test_null_is_what_is_usual(tmp_path: Path) -> None:
-    usual = offline_plan.plan_from_snapshot_file(told(tmp_path), "host", "alpha")
+    usual = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), "host", "alpha")
 
     for recent in (None, {"hosts": None, "replicated": None, "jobs": None}):
         path = told(tmp_path, policy=None, recent=recent)
-        assert usual == offline_plan.plan_from_snapshot_file(path, "host", "alpha")
+        assert usual == snapshot_file_plan.plan_from_snapshot_file(path, "host", "alpha")
 
 
 def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
     """Some programs write an empty list so; a missing one is empty, too."""
-    planned = offline_plan.plan_from_snapshot_file(
+    planned = snapshot_file_plan.plan_from_snapshot_file(
         told(tmp_path, hosts=None, jobs=None, tasks=None)
     )
 
@@ -248,7 +248,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        offline_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
+        snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -257,17 +257,17 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
     path.write_text(text)
 
     with pytest.raises((ParseError, ConfigError)):
-        offline_plan.plan_from_snapshot_file(str(path))
+        snapshot_file_plan.plan_from_snapshot_file(str(path))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
-        offline_plan.plan_from_snapshot_file(str(tmp_path / "hosts.json"))
+        snapshot_file_plan.plan_from_snapshot_file(str(tmp_path / "hosts.json"))
 
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     """What leaves alpha is at beta then; what is advised does not change what was."""
-    alpha, beta = offline_plan.plan_from_snapshot_file(
+    alpha, beta = snapshot_file_plan.plan_from_snapshot_file(
         told(tmp_path), RebalanceScope.HOST, "alpha"
     ).loads
 
@@ -293,7 +293,7 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
 def test_the_rules_may_have_hydras_names_and_units(
     tmp_path: Path, policy: dict[str, object], own: RebalanceSection
 ) -> None:
-    assert own == offline_plan.plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
+    assert own == snapshot_file_plan.plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
 
 
 def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
@@ -312,5 +312,5 @@ def test_the_documentation_has_each_of_hydras_names() -> None:
     text = Path(__file__).parents[3].joinpath("docs/reference/rebalance.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| `")]
 
-    for name, (own, _) in offline_plan.HYDRAS.items():
+    for name, (own, _) in snapshot_file_plan.HYDRAS.items():
         assert any(f"`{name}`" in row and row.startswith(f"| `{own}` ") for row in rows), name

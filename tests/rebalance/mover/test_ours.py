@@ -14,10 +14,10 @@ import pytest
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.rebalance.replicas import owner_replicas, storage_area
+from gridbridge.rebalance.replicas import owner_replicas, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder
-from gridbridge.rebalance.replicas.storage_area import AREA_MARK
+from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 from tests.rebalance.mover.areas import NAMES, Carrier, Site
 
@@ -187,13 +187,13 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     only(site, "beta-disk")
-    real = storage_area.install_finished_replica
+    real = storage_area_access.install_finished_replica
 
     def die(*words: object, **more: object) -> None:
         real(*words, **more)  # type: ignore[arg-type]
         raise Killed
 
-    monkeypatch.setattr(storage_area, "install_finished_replica", die)
+    monkeypatch.setattr(storage_area_access, "install_finished_replica", die)
     with pytest.raises(Killed):
         site.datasets.add("reads", site.tree(), 1)
     monkeypatch.undo()
@@ -225,7 +225,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> 
     site.carrier.dies_after = 1
     site.datasets.add("reads", site.tree(), 1)
     part = site.areas["beta-disk"].part("reads")
-    lines = f"{storage_area.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
+    lines = f"{storage_area_access.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
 
@@ -360,12 +360,12 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
     site.datasets.replicate("reads", "beta-disk")
     free = {"beta-disk": 8}  # of nine bytes three have come
 
-    def measured(area: storage_area.StorageArea) -> MeasuredStorageArea:
+    def measured(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
         return MeasuredStorageArea(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
-    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", measured)
+    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
@@ -380,10 +380,10 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
 
-    def full(area: storage_area.StorageArea) -> MeasuredStorageArea:
+    def full(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster)
 
-    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", full)
+    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", full)
     done = site.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
@@ -410,11 +410,11 @@ def test_it_goes_from_an_area_that_has_no_more_room(
     (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
 
-    def measured(area: storage_area.StorageArea) -> MeasuredStorageArea:
+    def measured(area: storage_area_access.StorageArea) -> MeasuredStorageArea:
         return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
-    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", measured)
+    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
     done = site.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)

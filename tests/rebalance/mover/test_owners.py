@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import CommandFailed
-from gridbridge.model.rebalance import published_rounds
+from gridbridge.model.rebalance import published_rebalance_rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.privileged.owner_acts import replica_acts
-from gridbridge.rebalance.replicas import owner_processes, reconciler
+from gridbridge.rebalance.replicas import dataset_owner_processes, replica_reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 from gridbridge.shell.runner import CompletedProgram
@@ -54,7 +54,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
             return CompletedProgram(words, 0, call(*words).stdout, b"")
 
         monkeypatch.setattr(
-            root_helpers,
+            privileged_helper_calls,
             "run_gridbridge_as_user",
             lambda *words, **more: (look if words[0] == "look" else call)(*words),
         )
@@ -88,7 +88,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
 
-    found = owner_processes.query_delegated_datasets([let("x"), let("y", 2)])
+    found = dataset_owner_processes.query_delegated_datasets([let("x"), let("y", 2)])
 
     assert [one.name for one in found] == ["p2/y"]
     assert "unread" in caplog.text
@@ -108,7 +108,7 @@ def test_a_reason_is_a_line_that_can_be_kept(
     """The state file takes no half of a letter."""
     answering({"u.1": answer})
 
-    assert owner_processes.copy_replica_as_owner(let("x"), "a", "") == reason
+    assert dataset_owner_processes.copy_replica_as_owner(let("x"), "a", "") == reason
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
 ) -> None:
     """One that broke off or was ended has the exit status of one that found something spoilt."""
     done = CompletedProgram((), status, answer.encode(), said.encode())
-    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", lambda *_, **__: done)
+    monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", lambda *_, **__: done)
 
-    assert owner_processes.verify_dataset_as_owner(let("reads")) == why
+    assert dataset_owner_processes.verify_dataset_as_owner(let("reads")) == why
 
 
 def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,11 +149,13 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
             asked[0] -= 1
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
-    found = owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
+    monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
+    found = dataset_owner_processes.query_delegated_datasets(
+        [let("x", uid) for uid in range(1, 31)]
+    )
 
     assert [one.uid for one in found] == [*range(1, 31)]
-    assert most[0] <= owner_processes.OWNERS_AT_ONCE
+    assert most[0] <= dataset_owner_processes.OWNERS_AT_ONCE
 
 
 def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,9 +168,9 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
         rows = [row(one.rpartition(".")[2]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
+    monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
-    found = owner_processes.query_delegated_datasets(every)
+    found = dataset_owner_processes.query_delegated_datasets(every)
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]
@@ -176,8 +178,21 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
-    assert 86400 == replica_acts.LONG_S < owner_processes.LONG_S
-    begun, act = timedelta(seconds=reconciler.BEGINS_S), timedelta(seconds=owner_processes.LONG_S)
-    assert begun + act < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRoundKind.READING]
-    assert begun + act < reconciler.LONGEST
-    assert begun < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRoundKind.DATASETS]
+    assert 86400 == replica_acts.LONG_S < dataset_owner_processes.LONG_S
+    begun, act = (
+        timedelta(seconds=replica_reconciler.BEGINS_S),
+        timedelta(seconds=dataset_owner_processes.LONG_S),
+    )
+    assert (
+        begun + act
+        < published_rebalance_rounds.LONGEST_ROUND[
+            published_rebalance_rounds.RebalanceRoundKind.READING
+        ]
+    )
+    assert begun + act < replica_reconciler.LONGEST
+    assert (
+        begun
+        < published_rebalance_rounds.LONGEST_ROUND[
+            published_rebalance_rounds.RebalanceRoundKind.DATASETS
+        ]
+    )

@@ -11,7 +11,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.rebalance.replicas import owner_wiring
+from gridbridge.rebalance.replicas import owner_dataset_wiring
 from gridbridge.rebalance.replicas.replica_copy import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
@@ -45,7 +45,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         sha256="",
         wished=1,
     )
-    area = owner_wiring.reachable_storage_areas(policy)["disk"]
+    area = owner_dataset_wiring.reachable_storage_areas(policy)["disk"]
     copier = ReplicaCopier(
         clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
     )

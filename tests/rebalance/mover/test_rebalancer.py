@@ -14,7 +14,7 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import TaskDeletionMarkRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -28,39 +28,42 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventCode,
     CampaignEventKind,
 )
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
 from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import (
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferFailureCause,
-    TransferMessage,
-)
-from gridbridge.model.message import TransferOutcome as HowItEnds
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.policy import Policy
-from gridbridge.model.request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, JobStateFact
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from gridbridge.model.transfer.transfer_row import (
     OwnershipProof,
     TaskMoveStage,
     Transfer,
     WaitingTaskMove,
 )
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferFailureCause,
+    TransferMessage,
+)
+from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
 from gridbridge.program import cycle
-from gridbridge.program.journal import InputsNotJournalled
-from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
-from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.sent_task_reader import TransferredTaskReader
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
+from gridbridge.program.decision_journal import InputsNotJournalled
+from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
+from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
+from gridbridge.rebalance.mover.transferred_task_reader import TransferredTaskReader
 from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 
@@ -104,7 +107,9 @@ class Site:
         campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         database.close()
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
-        monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset())
+        monkeypatch.setattr(
+            rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset()
+        )
 
     def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
         self.asked += cluster == "beta"
@@ -248,7 +253,7 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
         database.close()
         return frozenset()
 
-    monkeypatch.setattr(task_observer.drains, "list_drained_clusters", names)
+    monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", names)
 
     _, checked = site.rebalance()
     database = site.database()
@@ -293,7 +298,7 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
     _, checked = site.rebalance()
 
     assert site.marked() == []
-    assert {one.reason for one in checked.dropped} == {rebalancer.QUIESCED}
+    assert {one.reason for one in checked.dropped} == {task_rebalancer.QUIESCED}
 
 
 def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
@@ -789,7 +794,9 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
 def test_a_drained_cluster_comes_first(
     sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(
+        rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"})
+    )
 
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceTarget())

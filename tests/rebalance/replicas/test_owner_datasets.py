@@ -15,10 +15,10 @@ import pytest
 
 from gridbridge.errors import GridbridgeError, StorageAreaUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
-from gridbridge.model.route import SshLogin
-from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
-from gridbridge.rebalance.replicas.storage_area import AREA_MARK
+from gridbridge.rebalance.replicas.storage_area_access import AREA_MARK
 from gridbridge.rebalance.store import dataset_records as recorded
 from tests.rebalance.mover.areas import DIED, NAMES, Site
 
@@ -148,11 +148,11 @@ def test_the_original_is_read_once_at_most(
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
     monkeypatch.setattr(
-        owner_datasets.original_files,
+        owner_datasets.dataset_original_files,
         "files_match_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )
-    monkeypatch.setattr(storage_area, "resolve_account_folder", lambda area: area)
+    monkeypatch.setattr(storage_area_access, "resolve_account_folder", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
@@ -369,13 +369,13 @@ def test_names_that_somebody_makes_like_ours_count_for_nothing(site: Site) -> No
     own = take(site)
     like_ours = own.with_name(f"{own.name}.00000000-0000-0000-0000-000000000000")
     like_ours.mkdir()
-    (like_ours / storage_area.AREA_MARK).write_text("beta-disk\n")
+    (like_ours / storage_area_access.AREA_MARK).write_text("beta-disk\n")
     os.chown(like_ours, 65534, 65534)
     own.with_name(f"{own.name}.11111111-0000-0000-0000-000000000000").symlink_to(site.folder)
     done = site.datasets.add("reads", site.tree(), 3)
 
     assert (3, {}) == (len(whole(done)), reasons(done))
-    assert [storage_area.AREA_MARK] == os.listdir(like_ours)
+    assert [storage_area_access.AREA_MARK] == os.listdir(like_ours)
     assert 3 == len(others_of(own))
 
 
@@ -387,14 +387,16 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
         begun = [
-            threads.submit(storage_area.prepare_new_replica_folder, area, one, is_known=False)
+            threads.submit(
+                storage_area_access.prepare_new_replica_folder, area, one, is_known=False
+            )
             for one in several
         ]
         for one in begun:
             one.result()
     (other,) = others_of(own)
 
-    assert storage_area.resolve_account_folder(area).own == str(other)
+    assert storage_area_access.resolve_account_folder(area).own == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 
@@ -435,7 +437,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
     with pytest.MonkeyPatch.context() as during:
-        during.setattr(storage_area, "checksum_replica", _unanswered)
+        during.setattr(storage_area_access, "checksum_replica", _unanswered)
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name} has the last whole .*no answer"):
                 site.datasets.drop("reads", name)

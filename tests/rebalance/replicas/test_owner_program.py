@@ -12,10 +12,10 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.batch import root_helpers
+from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
-from gridbridge.decisions.rebalance import storage_balance
+from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.rebalance.datasets import (
@@ -28,8 +28,8 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.rebalance.cli import data_command
 from gridbridge.rebalance.replicas import (
     dataset_delegation,
+    dataset_owner_processes,
     dataset_report,
-    owner_processes,
     owner_program,
 )
 from gridbridge.rebalance.store.dataset_records import encode_dataset_record
@@ -42,7 +42,9 @@ from tests.rebalance.mover.areas import Site
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(
-        dataset_delegation.owner_wiring, "open_datasets_for_service", lambda _: site.datasets
+        dataset_delegation.owner_dataset_wiring,
+        "open_datasets_for_service",
+        lambda _: site.datasets,
     )
     for module in (dataset_delegation, dataset_report, owner_program):
         monkeypatch.setattr(
@@ -106,21 +108,23 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(root_helpers, "run_gridbridge_as_user", call)
+    monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", call)
     some = (
         MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
     )
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(
-            owner_processes.query_delegated_datasets(dataset_delegation.list_delegations(folder))
+            dataset_owner_processes.query_delegated_datasets(
+                dataset_delegation.list_delegations(folder)
+            )
         ),
         areas=tuple(some),
         drained=frozenset("a"),
     )
     rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storage_balance.plan_storage_rebalance_round(
-        storage_balance.storage_placement_snapshot(seen, rules), rules
+    advice = storage_area_rebalancing.plan_storage_rebalance_round(
+        storage_area_rebalancing.storage_placement_snapshot(seen, rules), rules
     )
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)

@@ -12,12 +12,17 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import OwnerRecordedReplicaAct, ReplicaActRecord
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.snapshot_rule import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.task_rebalancer import TaskRebalancer
 from gridbridge.rebalance.replicas import dataset_delegation as letters
-from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas import owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
-from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
+from gridbridge.rebalance.replicas.replica_reconciler import (
+    LATE,
+    QUIESCED,
+    TAKEN,
+    ReplicaReconciler,
+)
 from gridbridge.rebalance.store.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -513,7 +518,7 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
 ) -> None:
     """That leaves it alone, though no command is seen to work on it, and so many go on at once."""
     desk.owners["second"] = owner
-    monkeypatch.setattr(reconciler, "LOOK_S", 0.02)
+    monkeypatch.setattr(replica_reconciler, "LOOK_S", 0.02)
     desk.rules = replace(desk.rules, copies_at_once=at_once)
     tree, gone_s, goes_on = desk.site.tree(), [0.0], threading.Event()
     desk.served.add("first", tree, 1, is_later=True)

@@ -9,7 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.connection.bootstrap_client import (
+from gridbridge.shell.connection.new_machine_ssh import (
     NewMachineLogin,
     log_in_to_new_machine,
     run_on_new_machine,

@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from gridbridge.campaigns.cli import gridwait as gridwait_module
-from gridbridge.campaigns.cli.campaign_preview import preview_campaign
 from gridbridge.campaigns.cli.gridsub import gridsub
+from gridbridge.campaigns.cli.gridsub_check_preview import preview_campaign
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.campaigns.tools.new_campaigns import GridsubCampaignOptions
 from gridbridge.errors import ConfigError
-from gridbridge.model import vocabulary
+from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import (
@@ -29,8 +29,8 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaigns,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published import PublishedClusterDrain
-from gridbridge.model.vocabulary import NamesOfferedByCluster
 from gridbridge.state import drains
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -172,7 +172,9 @@ def test_a_check_tells_what_a_cluster_does_not_have(
         queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
+    (site / "published/vocabularies/beta").write_bytes(
+        names_offered_by_cluster.encode_offered_names(known)
+    )
 
     status, lines = sub("--check", "-j", json.dumps(jdl))
 
@@ -188,7 +190,9 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
         known = NamesOfferedByCluster(queue=frozenset(names.split()))
-        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
+        (site / "published/vocabularies/beta").write_bytes(
+            names_offered_by_cluster.encode_offered_names(known)
+        )
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
         assert ("beta has no queue long: none goes there" in lines) is is_told
@@ -457,7 +461,9 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
         resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
+    (site / "published/vocabularies/beta").write_bytes(
+        names_offered_by_cluster.encode_offered_names(known)
+    )
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
@@ -495,5 +501,7 @@ def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
     )
     (site / "published/vocabularies").mkdir()
     known = NamesOfferedByCluster(rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_offered_names(known))
+    (site / "published/vocabularies/beta").write_bytes(
+        names_offered_by_cluster.encode_offered_names(known)
+    )
     assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.places import METRICS_LOCK
+from gridbridge.model.fixed_paths import METRICS_LOCK
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.site import published_metrics

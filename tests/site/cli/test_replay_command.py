@@ -12,12 +12,12 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
-from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.encoding import encode_model_value
-from gridbridge.program.journal import DecisionJournal
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,

@@ -34,8 +34,8 @@ from gridbridge.model.campaigns.send_reasons import (
     TaskSendReason,
 )
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
-from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import UntransferredHomeJob
+from gridbridge.site import home_job_explanation
+from gridbridge.site.home_job_explanation import UntransferredHomeJob
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -478,7 +478,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
         submitted_at=NOON + timedelta(hours=hours),
         sentences=("it waits (qw)",),
     )
-    monkeypatch.setattr(home_jobs, "find_home_job", lambda *_, **__: job)
+    monkeypatch.setattr(home_job_explanation, "find_home_job", lambda *_, **__: job)
 
     heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.submit import query_job_accounts
-from gridbridge.decisions.transfer.local_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 

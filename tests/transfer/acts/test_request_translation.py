@@ -6,9 +6,9 @@ import pytest
 
 from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_parallel_request
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.request import JobSpec
-from gridbridge.model.route import TransferRoute
-from gridbridge.model.transfer.request_rules import (
+from gridbridge.model.job_request import JobSpec
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_offered_names
+from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     PE,
     PROJECT,
@@ -17,8 +17,8 @@ from gridbridge.model.transfer.request_rules import (
     RequestMapping,
     RequestMappingRule,
 )
-from gridbridge.model.vocabulary import NamesOfferedByCluster, encode_offered_names
-from gridbridge.state.published_values import offered_names_path
+from gridbridge.model.transfer_route import TransferRoute
+from gridbridge.state.published_file_formats import offered_names_path
 from gridbridge.transfer.acts.request_translation import (
     translate_job_request,
     translate_request_for_queue,

@@ -2,7 +2,7 @@
 
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_plan import TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferActKind
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 
 AT_ONCE = {TransferActKind.CLOSE, TransferActKind.PUBLISH}  # by services.transfer.round.actions

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gridbridge.batch.gridengine.qacct import JobRunAccounting
 from gridbridge.cli import error_boundary
-from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.program.version import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote

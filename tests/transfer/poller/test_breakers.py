@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.model.message import StarterPhase, TransferFailureCause
 from gridbridge.model.published import PublishedBreakersOfClusters, PublishedClusterBreaker
+from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import BreakerSection
+from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer, second

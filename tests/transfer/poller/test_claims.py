@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import (
+from gridbridge.model.cluster_snapshot import JobListRow
+from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, claim_key_file
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.route import SshLogin
-from gridbridge.model.snapshot import JobListRow
-from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, claim_key_file
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_route import SshLogin
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.acts import claim_files
 from gridbridge.transfer.acts.claim_files import GRANTS

@@ -4,9 +4,9 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
-from gridbridge.transfer.poller.dispatcher import TransferActDispatcher
+from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 DELETION = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=a_transfer(), why="")

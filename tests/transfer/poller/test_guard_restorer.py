@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.local_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.owner_threads import AT_ONCE
-from gridbridge.transfer.poller.home_guards import RESTORE_AFTER_S, MissingGuardRestorer
+from gridbridge.program.work.thread_pools import AT_ONCE
+from gridbridge.transfer.poller.guard_reconcilers import RESTORE_AFTER_S, MissingGuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import (
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
+from gridbridge.model.transfer_message import (
     KEYS,
     DesiredLocalJobState,
     StarterPhase,
@@ -21,21 +24,18 @@ from gridbridge.model.message import (
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
-from gridbridge.program.work.owner_threads import OwnerThreadPools
-from gridbridge.shell import files
+from gridbridge.program.work.thread_pools import OwnerThreadPools
+from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_values, spool
+from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller import transfer_journal
 from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
+from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD, without_account
@@ -53,7 +53,7 @@ class Inboxes:
 
     def put(self, message: TransferMessage, uid: int = ALICE) -> None:
         """Add a message of that uid."""
-        name = files.random_file_name("m.")
+        name = safe_files.random_file_name("m.")
         self.messages.append(MessageWithAuthorUid(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 
@@ -201,8 +201,8 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     )
     service.round()
 
-    reply = published_values.read_verdict_or_reply(
-        published_values.answer_path_for_starter(
+    reply = published_file_formats.read_verdict_or_reply(
+        published_file_formats.answer_path_for_starter(
             "f1", ALICE, service.resources.acts.verdicts._folder
         )
     )
@@ -245,7 +245,7 @@ def test_answers_that_nobody_fetched_are_removed(service: TransferService) -> No
         service,
         TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.9.0.0", at="1", wake="f1"),
     )
-    path = published_values.answer_path_for_starter(
+    path = published_file_formats.answer_path_for_starter(
         "f1", ALICE, service.resources.acts.verdicts._folder
     )
     service.resources.acts.verdicts.sweep(frozenset(), os.stat(path).st_mtime)

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
-from gridbridge.decisions.transfer.transfer_situation import (
+from gridbridge.decisions.transfer.transfer_decision_inputs import (
     TransferDecisionInputs,
     keep_rows_deciding_transfers,
 )
-from gridbridge.model.message import DesiredLocalJobState
-from gridbridge.model.snapshot import QueueInstanceStatus
-from gridbridge.model.transfer.transfer_plan import WORDS, TransferActKind
+from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
+from gridbridge.model.transfer.transfer_round_plan import WORDS, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.journal import ROWS, DecisionJournal
+from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.program.decision_journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller.transfer_journal import (
     TransferPlanJournal,
     action_sentence,

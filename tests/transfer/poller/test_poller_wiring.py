@@ -14,16 +14,24 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
-from gridbridge.model.message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import queue_closing_load_values
-from gridbridge.model.transfer.transfer_sections import BreakerSection, PollerSection, TransferQueue
+from gridbridge.model.transfer.transfer_config_sections import (
+    BreakerSection,
+    PollerSection,
+    TransferQueue,
+)
+from gridbridge.model.transfer_message import (
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_json, published_values
+from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller import poller_wiring
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
@@ -92,8 +100,8 @@ class Running(Machine):
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
         self.service.round()
-        return published_values.parse_load_values_file(
-            published_values.load_values_path(f"{self.folder}/published")
+        return published_file_formats.parse_load_values_file(
+            published_file_formats.load_values_path(f"{self.folder}/published")
         )[2]
 
 
@@ -133,7 +141,7 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     )
     assert running.alpha.transfer_queues == ("transfer-beta", "transfer-gamma")
     assert (
-        published_values.read_published_route(
+        published_file_formats.read_published_route(
             "transfer-gamma", f"{running.folder}/published"
         ).remote
         == "gamma"

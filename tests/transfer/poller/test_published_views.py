@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.clusters import configured_cluster_address
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import TransferMessage
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterDrain, PublishedOpenTransfers
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
-from gridbridge.model.transfer.transfer_sections import (
+from gridbridge.model.transfer.transfer_config_sections import (
     ProjectMappingRule,
     QueueMappingRule,
     ResourceMappingRule,
     TransferQueue,
 )
-from gridbridge.model.vocabulary import NamesOfferedByCluster
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
-from gridbridge.state import drains, published_json, published_values
+from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.published_transfers import (
@@ -219,7 +219,7 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
     views = TransferStatePublisher(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
         views.task(job, ())
-        os.utime(published_values.local_job_history_path(job, folder), (0, 0))
+        os.utime(published_file_formats.local_job_history_path(job, folder), (0, 0))
     views.task("15", ())
 
     job_history.sweep(NOW - timedelta(hours=1), (TRANSFER,))
@@ -242,15 +242,15 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
 def test_a_mapping_is_published_with_its_route_and_withdrawn_with_it(folder: str) -> None:
     maps = {"beta": {("resource", "h_rt"): ResourceMappingRule(to="walltime")}}
     TransferStatePublisher(replace(POLICY, maps=maps), Clock(), folder).routes(frozenset())
-    rules = published_values.read_request_mapping("transfer-beta", folder)
-    mapped = published_values.read_published_route("transfer-beta", folder).remote_mapped
+    rules = published_file_formats.read_request_mapping("transfer-beta", folder)
+    mapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
     elsewhere = replace(POLICY, queues={})
     TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset({"transfer-beta"}))
-    kept = published_values.read_request_mapping("transfer-beta", folder)
+    kept = published_file_formats.read_request_mapping("transfer-beta", folder)
     TransferStatePublisher(elsewhere, Clock(), folder).routes(frozenset())
 
     assert (rules, mapped, kept) == (b"resource/h_rt/to=walltime\n", "yes", rules)
-    assert not os.path.exists(published_values.request_mapping_path("transfer-beta", folder))
+    assert not os.path.exists(published_file_formats.request_mapping_path("transfer-beta", folder))
 
 
 def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_for_all(
@@ -260,14 +260,14 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
     TransferStatePublisher(replace(POLICY, maps={"beta": nothing}), Clock(), folder).routes(
         frozenset()
     )
-    unmapped = published_values.read_published_route("transfer-beta", folder).remote_mapped
+    unmapped = published_file_formats.read_published_route("transfer-beta", folder).remote_mapped
     rules = nothing | {("project", "*"): ProjectMappingRule(to="foreign")}
     TransferStatePublisher(replace(POLICY, maps={"beta": rules}), Clock(), folder).routes(
         frozenset()
     )
 
     assert unmapped == ""
-    assert published_values.read_request_mapping("transfer-beta", folder).splitlines() == [
+    assert published_file_formats.read_request_mapping("transfer-beta", folder).splitlines() == [
         b"project/chem/to=chem",
         b"queue/long.q/drop=yes",
         b"project/*/to=foreign",
@@ -279,11 +279,11 @@ def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str
         TransferStatePublisher(POLICY, Clock(), folder),
         NamesOfferedByCluster(pe=frozenset({"smp"})),
     )
-    before = published_values.read_offered_names("beta", folder)
+    before = published_file_formats.read_offered_names("beta", folder)
     views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
     views.answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
 
-    assert (before, published_values.read_offered_names("beta", folder)) == (
+    assert (before, published_file_formats.read_offered_names("beta", folder)) == (
         None,
         b"string=*\npe=smp\nrule=*\n",
     )
@@ -303,8 +303,8 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
-        _, _, values = published_values.parse_load_values_file(
-            published_values.load_values_path(folder)
+        _, _, values = published_file_formats.parse_load_values_file(
+            published_file_formats.load_values_path(folder)
         )
         return " ".join(f"{name}={value}" for name, value in values.items())
 
@@ -331,8 +331,8 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
-        _, _, values = published_values.parse_load_values_file(
-            published_values.load_values_path(folder)
+        _, _, values = published_file_formats.parse_load_values_file(
+            published_file_formats.load_values_path(folder)
         )
         service = published_json.read_published_service(folder)
         assert service
@@ -366,10 +366,10 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
         views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
-        told.append(published_values.read_local_only_queues("beta", folder))
+        told.append(published_file_formats.read_local_only_queues("beta", folder))
     TransferStatePublisher(POLICY, Clock(), folder).answer(
         ClusterQueryResult(cluster="beta", snapshot=seen), seen
     )
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
-    assert published_values.read_local_only_queues("beta", folder) is None
+    assert published_file_formats.read_local_only_queues("beta", folder) is None

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import TransferQueue
-from gridbridge.program.journal import DecisionJournal
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import transfer_journal
 from tests.decisions.transfer.test_transfer_policy import (
     a_row,

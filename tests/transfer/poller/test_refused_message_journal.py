@@ -5,17 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.starter_message_rules import (
+from gridbridge.decisions.transfer.starter_message_acceptance import (
     ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.model.message import DesiredLocalJobState, TransferMessage, TransferMessageKind
-from gridbridge.model.transfer.transfer_plan import RejectedStarterMessage
+from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferMessage,
+    TransferMessageKind,
+)
+from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.encoding import encode_model_value
-from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import transfer_journal as refusals
 from gridbridge.transfer.poller.transfer_journal import AN_HOUR, RefusedMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer

@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.transfer_situation import TransferDecisionInputs
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy, SiteSection
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.transfer.poller.reused_ids import ReusedRemoteJobIdDetector
+from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,

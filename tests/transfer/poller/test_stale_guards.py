@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import TransferMessage, TransferMessageKind, TransferOutcome
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.guard import HomeStartGuard
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer_message import (
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.shell.trust import account_name_or_uid
+from gridbridge.shell.file_trust import account_name_or_uid
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state

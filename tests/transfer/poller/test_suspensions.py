@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import (
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.shell.trust import account_name_or_uid
-from gridbridge.state import published_values
+from gridbridge.shell.file_trust import account_name_or_uid
+from gridbridge.state import published_file_formats
 from gridbridge.transfer.poller.suspensions import (
     AGAIN_S,
     SELDOM_S,
@@ -70,8 +70,8 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
 def shown(machine: Machine) -> TransferMessage | None:
     """Return what the starter can see."""
     folder = str(machine.folder / "published")
-    return published_values.read_verdict_or_reply(
-        published_values.transfer_verdict_path(NAME, os.getuid(), folder)
+    return published_file_formats.read_verdict_or_reply(
+        published_file_formats.transfer_verdict_path(NAME, os.getuid(), folder)
     )
 
 
@@ -126,7 +126,9 @@ def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
     machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
     path = Path(
-        published_values.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published"))
+        published_file_formats.transfer_verdict_path(
+            NAME, os.getuid(), str(machine.folder / "published")
+        )
     )
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")

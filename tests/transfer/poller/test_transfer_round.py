@@ -15,8 +15,16 @@ import pytest
 from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import parse_transfer_name
-from gridbridge.model.message import (
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedClusterBreaker
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site.transfer_host_facts import FolderFreeSpace
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueue
+from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
@@ -24,29 +32,21 @@ from gridbridge.model.message import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterBreaker
-from gridbridge.model.site.host_facts import FolderFreeSpace
-from gridbridge.model.site.setup_findings import FindingSeverity
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_plan import TransferAction, TransferActKind
-from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
+from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
-from gridbridge.program.watch import service_folders as rooms
+from gridbridge.program.watch import service_disk_space as rooms
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.owner_threads import A_PERSON
+from gridbridge.program.work.thread_pools import A_PERSON
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.trust import account_name_or_uid
-from gridbridge.state import published_values, spool
+from gridbridge.shell.file_trust import account_name_or_uid
+from gridbridge.state import published_file_formats, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.published_json import read_published_transfers
+from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
+from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
-from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
@@ -181,10 +181,10 @@ class Machine:
 
     def replies(self, wake: str) -> list[TransferMessage]:
         """Return what a starter that asked by this FIFO was answered."""
-        path = published_values.answer_path_for_starter(
+        path = published_file_formats.answer_path_for_starter(
             wake, os.getuid(), str(self.folder / "published")
         )
-        reply = published_values.read_verdict_or_reply(path)
+        reply = published_file_formats.read_verdict_or_reply(path)
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
@@ -194,8 +194,8 @@ class Machine:
 
     def is_open(self) -> bool:
         """Say whether the queues to beta are, by what the sensor reads."""
-        load = published_values.load_values_path(str(self.folder / "published"))
-        return published_values.parse_load_values_file(load)[2]["gb_beta_up"] == "1"
+        load = published_file_formats.load_values_path(str(self.folder / "published"))
+        return published_file_formats.parse_load_values_file(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
@@ -361,8 +361,8 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     machine.send(asks)
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_verdict_or_reply(
-        published_values.answer_path_for_starter("f1", os.getuid(), folder)
+    reply = published_file_formats.read_verdict_or_reply(
+        published_file_formats.answer_path_for_starter("f1", os.getuid(), folder)
     )
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
@@ -387,8 +387,8 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     )
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_verdict_or_reply(
-        published_values.answer_path_for_starter("f1", os.getuid(), folder)
+    reply = published_file_formats.read_verdict_or_reply(
+        published_file_formats.answer_path_for_starter("f1", os.getuid(), folder)
     )
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
@@ -470,7 +470,7 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
     monkeypatch.setattr(
-        rooms.host,
+        rooms.local_host_facts,
         "free_bytes_and_files_of_folder",
         lambda folder: sizes.get(folder, FolderFreeSpace()),
     )

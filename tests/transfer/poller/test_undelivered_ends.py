@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import (
     NOON,

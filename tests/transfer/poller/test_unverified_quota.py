@@ -7,8 +7,10 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.decisions.transfer.starter_message_rules import accept_or_reject_message
-from gridbridge.model.message import (
+from gridbridge.decisions.transfer.starter_message_acceptance import accept_or_reject_message
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.transfer.transfer_row import OwnershipProof
+from gridbridge.model.transfer_message import (
     MOST_REASON,
     DesiredLocalJobState,
     StarterPhase,
@@ -16,10 +18,8 @@ from gridbridge.model.message import (
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfer_row import OwnershipProof
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.quota import LINES, LogQuota
+from gridbridge.shell.log_line_quota import LINES, LogQuota
 from gridbridge.transfer.poller.transfer_ledger import EVENTS_AN_HOUR
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import ConflictingEnds
-from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.message import (
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedAccountingProgress
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueue
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer_message import (
     StarterPhase,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
 )
-from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedAccountingProgress
-from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
 from gridbridge.shell.clock import Clock
-from gridbridge.state import published_values
+from gridbridge.state import published_file_formats
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
@@ -303,7 +303,7 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
     site.look()
     before = site.records()
     site.usage_records.tell_end(transfer(verdict=ENDED, queue=queue))
-    path = Path(published_values.root_epilog_usage_path("7", transfer().owner, site.folder))
+    path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
 
     assert [one.source for one in before] == [RemoteUsageSource.ACCOUNTING]
     assert site.records() == before
@@ -324,25 +324,25 @@ def test_an_epilog_of_roots_is_told_the_figures_of_its_persons_job(site: Beta) -
     """As the shepherd writes them; sge-methods/usage reads the file without an interpreter."""
     ended = transfer(verdict=ENDED.but(max_rss_kb="204800"), queue="asking")
     site.usage_records.tell_end(ended)
-    told = Path(published_values.root_epilog_usage_path("7", ended.owner, site.folder))
+    told = Path(published_file_formats.root_epilog_usage_path("7", ended.owner, site.folder))
 
     assert told.read_text() == ("ru_wallclock=61\nru_utime=62.5\nru_stime=0.25\nru_maxrss=204800\n")
 
 
 def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -> None:
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
-    path = Path(published_values.root_epilog_usage_path("7", transfer().owner, site.folder))
+    path = Path(published_file_formats.root_epilog_usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
-    published_values.remove_unfetched_files(frozenset(), written_s - 1, site.folder)
+    published_file_formats.remove_unfetched_files(frozenset(), written_s - 1, site.folder)
     was_kept = path.exists()
-    published_values.remove_unfetched_files(frozenset(), written_s + 1, site.folder)
+    published_file_formats.remove_unfetched_files(frozenset(), written_s + 1, site.folder)
 
     assert (was_kept, path.exists()) == (True, False)
 
 
 def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) -> None:
-    Path(site.folder, published_values.USAGE).write_text("in the way of a folder")
+    Path(site.folder, published_file_formats.USAGE).write_text("in the way of a folder")
 
     site.usage_records.tell_end(transfer(verdict=ENDED, queue="asking"))
 
@@ -352,7 +352,7 @@ def test_an_end_does_not_wait_for_figures_that_can_not_be_published(site: Beta) 
 def test_no_epilog_is_told_anything_where_none_asks(site: Beta) -> None:
     site.usage_records.tell_end(transfer(remote="delta", verdict=ENDED))
 
-    assert not Path(site.folder, published_values.USAGE).exists()
+    assert not Path(site.folder, published_file_formats.USAGE).exists()
 
 
 @pytest.mark.parametrize("text", ["", "nan", "inf", "-1", "1e99", "x", "1m"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-from gridbridge.model.message import TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
 from gridbridge.state import unverified_histories
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import CLOSED, Machine

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.accounting import RemoteJobRunAccounting, RemoteUsageSource
 from gridbridge.model.published import (
     PublishedAccountingFiles,
     PublishedAccountingProgress,
     PublishedRemoteUsage,
 )
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
-from gridbridge.state import published_values
 from gridbridge.transfer.remote_tools.qacct_remote import (
     ANYBODY,
     NoAccountedJob,
@@ -55,7 +55,7 @@ class Here:
 
     def publish(self, *records: RemoteJobRunAccounting, job: int = 2, trouble: str = "") -> None:
         """Show these records of a job, and beta's accounting as read."""
-        path = Path(published_values.remote_usage_path(job, 0, self.folder))
+        path = Path(published_file_formats.remote_usage_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
             files.encode_published_value(PublishedRemoteUsage(job=str(job), records=records))

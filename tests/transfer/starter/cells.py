@@ -7,14 +7,14 @@ The clients keep each job's state letters in a file, so that what was asked show
 import os
 from pathlib import Path
 
-from gridbridge.model import route
-from gridbridge.model.message import (
+from gridbridge.model import transfer_route
+from gridbridge.model.transfer_message import (
     TransferMessage,
     TransferMessageKind,
     decode_transfer_message,
     encode_transfer_message,
 )
-from gridbridge.model.route import TransferRoute
+from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.messages import decode_in_place
@@ -84,7 +84,9 @@ class Place:
             path.chmod(0o755)
         self.home(letters="r")
         self.limits()
-        (folder / "published/queues/transfer-beta").write_bytes(route.encode_route(self._route()))
+        (folder / "published/queues/transfer-beta").write_bytes(
+            transfer_route.encode_route(self._route())
+        )
         (folder / "active/config").write_text(CONFIG)
         (folder / "active/environment").write_text("JOB_ID=7\n")
         (folder / "tmp/.gridbridge").mkdir()
@@ -128,7 +130,7 @@ class Place:
     def leads(self, queue: str, remote: str) -> None:
         """Have another transfer queue."""
         path = self.folder / "published/queues" / queue
-        path.write_bytes(route.encode_route(self._route(remote)))
+        path.write_bytes(transfer_route.encode_route(self._route(remote)))
 
     def answer(self, wake: str, **known: str) -> None:
         """Answer a question: it is this transfer."""

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model import route
-from gridbridge.model.message import (
+from gridbridge.model import transfer_route
+from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_valid_claim_name, split_claim
+from gridbridge.model.transfer_message import (
     StarterPhase,
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
     encode_transfer_message,
 )
-from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_valid_claim_name, split_claim
-from gridbridge.transfer.starter.first_note import write_first_transfer_note
-from gridbridge.transfer.starter.starter_step import StarterStepContext
+from gridbridge.transfer.starter.first_transfer_note import write_first_transfer_note
+from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -28,7 +28,9 @@ def lead(place: Place, claim: str) -> None:
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
-    (place.folder / "published/queues/transfer-beta").write_bytes(route.encode_route(known))
+    (place.folder / "published/queues/transfer-beta").write_bytes(
+        transfer_route.encode_route(known)
+    )
 
 
 def claims(place: Place) -> set[str]:

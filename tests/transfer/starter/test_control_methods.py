@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import DesiredLocalJobState, TransferMessageKind, TransferOutcome
-from gridbridge.transfer.starter import control_methods, method_intents, starter
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    TransferMessageKind,
+    TransferOutcome,
+)
+from gridbridge.transfer.starter import control_method_intents, control_methods, starter
 from gridbridge.transfer.starter.starter import DueStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
@@ -88,7 +92,8 @@ def test_a_wish_that_beta_could_not_hear_is_carried_out_later(place: Place) -> N
 def carries(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
     """Let something happen while the inputs of a job are carried, which all arrive."""
     monkeypatch.setattr(
-        "gridbridge.transfer.starter.remote_state._is_carried", lambda _: meanwhile() or True
+        "gridbridge.transfer.starter.remote_job_state_match._is_carried",
+        lambda _: meanwhile() or True,
     )
 
 
@@ -112,10 +117,10 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 ) -> None:
     def suspend_and_resume() -> None:
         control_methods.note_local_job_suspended(place.task())
-        method_intents.note_method_intent(
+        control_method_intents.note_method_intent(
             place.task().private,
             DesiredLocalJobState.RUNNING,
-            method_intents.boot_clock_sort_key(-1),
+            control_method_intents.boot_clock_sort_key(-1),
         )
 
     carries(monkeypatch, suspend_and_resume)
@@ -127,7 +132,8 @@ def test_a_job_resumed_while_its_inputs_are_carried_is_released(
 def test_a_job_suspended_while_it_is_released_is_suspended_by_the_same_step(place: Place) -> None:
     """What was wished before the release is old by then."""
     qalter = place.folder / "bin/qalter"
-    note = f"{place.task().private}/asked.{method_intents.boot_clock_sort_key()[0]}.7.suspended"
+    key = control_method_intents.boot_clock_sort_key()[0]
+    note = f"{place.task().private}/asked.{key}.7.suspended"
     qalter.write_text(CLIENT.replace("\n", f'\n[ "$1" != -N ] || : >{note}\n', 1))
 
     place.step()
@@ -149,7 +155,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
         method = methods.submit(control_methods.terminate_local_job, place.task())
         until(
-            lambda: method_intents.is_termination_check_running(place.task().private),
+            lambda: control_method_intents.is_termination_check_running(place.task().private),
             "home to be asked",
             10,
             0.01,
@@ -166,7 +172,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
 
 def test_a_doubt_ends_with_the_method_that_has_it(place: Place) -> None:
     """One that was killed keeps nothing back, nor whoever has its number by now."""
-    start, pid = method_intents.process_start_time(os.getpid())
+    start, pid = control_method_intents.process_start_time(os.getpid())
     for name in (f"doubt.{start - 1}.{pid}", f"doubt.{start}.{2**22 + 1}"):
         (place.folder / "tmp/.gridbridge" / name).touch()
 

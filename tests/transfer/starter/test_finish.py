@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import (
+from gridbridge.model.transfer_message import (
     TransferMessage,
     TransferMessageKind,
     decode_transfer_message,

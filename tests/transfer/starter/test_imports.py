@@ -29,13 +29,13 @@ MESSAGES = {
     "gridbridge.model.transfer",
     "gridbridge.model.transfer.guard",
     "gridbridge.model.key_value_lines",
-    "gridbridge.model.message",
-    "gridbridge.model.places",
-    "gridbridge.model.route",
+    "gridbridge.model.transfer_message",
+    "gridbridge.model.fixed_paths",
+    "gridbridge.model.transfer_route",
     "gridbridge.shell",
-    "gridbridge.shell.files",
+    "gridbridge.shell.safe_files",
     "gridbridge.state",
-    "gridbridge.state.published_values",
+    "gridbridge.state.published_file_formats",
 }
 COMMANDS = {
     "gridbridge.batch",
@@ -43,12 +43,12 @@ COMMANDS = {
     "gridbridge.batch.gridengine.client_commands",
     "gridbridge.batch.gridengine.submitted_request",
     "gridbridge.batch.gridengine.submit",
-    "gridbridge.batch.submission_result",
-    "gridbridge.transfer.starter.method_intents",
+    "gridbridge.batch.batch_submission_outcome",
+    "gridbridge.transfer.starter.control_method_intents",
     "gridbridge.transfer.starter.task_notes",
     "gridbridge.transfer.starter.local_task",
-    "gridbridge.model.ids",
-    "gridbridge.model.request",
+    "gridbridge.model.transfer_name",
+    "gridbridge.model.job_request",
     "gridbridge.shell.runner",
     "gridbridge.state.spool",
     "pwd",
@@ -56,16 +56,16 @@ COMMANDS = {
     "time",
 }
 STARTER = {
-    "gridbridge.batch.home_id",
-    "gridbridge.batch.wrapper_script",
-    "gridbridge.transfer.starter.step_answers",
-    "gridbridge.transfer.starter.first_note",
-    "gridbridge.transfer.starter.task_guard",
+    "gridbridge.batch.home_job_id_translation",
+    "gridbridge.batch.remote_job_wrapper",
+    "gridbridge.transfer.starter.starter_shell_answers",
+    "gridbridge.transfer.starter.first_transfer_note",
+    "gridbridge.transfer.starter.local_task_guard",
     "gridbridge.transfer.starter.remote_job_spec",
-    "gridbridge.transfer.starter.remote_state",
+    "gridbridge.transfer.starter.remote_job_state_match",
     "gridbridge.transfer.starter.submission_step",
     "gridbridge.transfer.starter.starter",
-    "gridbridge.transfer.starter.starter_step",
+    "gridbridge.transfer.starter.starter_step_context",
 }
 SENSOR = {
     "fcntl",
@@ -76,19 +76,19 @@ SENSOR = {
     "select",
 }
 ADAPTER = {
-    "gridbridge.model.places",
+    "gridbridge.model.fixed_paths",
     "gridbridge",
     "gridbridge.batch",
     "gridbridge.batch.embedded",
     "gridbridge.batch.embedded.embedded_output",
     "gridbridge.batch.embedded.embedded_commands",
     "gridbridge.batch.embedded.submit",
-    "gridbridge.batch.submission_result",
+    "gridbridge.batch.batch_submission_outcome",
     "gridbridge.errors",
     "gridbridge.model",
     "gridbridge.model.key_value_lines",
-    "gridbridge.model.request",
-    "gridbridge.model.route",
+    "gridbridge.model.job_request",
+    "gridbridge.model.transfer_route",
     "gridbridge.shell",
     "gridbridge.shell.runner",
     "select",
@@ -97,7 +97,7 @@ OAR = {
     "gridbridge.batch.oar",
     "gridbridge.batch.oar.oar_commands",
     "gridbridge.batch.oar.submit",
-    "gridbridge.shell.files",
+    "gridbridge.shell.safe_files",
     "gridbridge.shell.ssh",
     "pwd",
 }
@@ -107,9 +107,9 @@ BY_SSH = {
     "gridbridge.model",
     "gridbridge.model.transfer",
     "gridbridge.model.key_value_lines",
-    "gridbridge.model.route",
+    "gridbridge.model.transfer_route",
     "gridbridge.shell",
-    "gridbridge.shell.files",
+    "gridbridge.shell.safe_files",
     "gridbridge.shell.runner",
     "gridbridge.shell.ssh",
     "pwd",
@@ -171,11 +171,13 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
 def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
     take = f"route; from gridbridge import batch; batch.load_submit_adapter(route.{away})"
 
-    assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.route as {take}")
+    assert f"gridbridge.batch.{other}.submit" not in loaded(
+        f"gridbridge.model.transfer_route as {take}"
+    )
 
 
 def test_what_is_loaded_is_seen() -> None:
     """The test above can fail: a module that no hot program may load shows up."""
-    assert "gridbridge.decisions.transfer.starter_message_rules" in loaded(
-        "gridbridge.decisions.transfer.starter_message_rules"
+    assert "gridbridge.decisions.transfer.starter_message_acceptance" in loaded(
+        "gridbridge.decisions.transfer.starter_message_acceptance"
     )

@@ -7,7 +7,7 @@ import pytest
 from gridbridge import batch
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.message import TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_message import TransferMessageKind, TransferOutcome
 from gridbridge.transfer.starter import recall_step
 from tests.transfer.starter.cells import UNDEFER, Place
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.state import published_values
+from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.sensor import (
     NOTHING_YET,
     QUIT,
@@ -51,7 +51,7 @@ def home() -> Iterator[Path]:
 
 def publish(home: Path, age_s: float = 0, values: dict[str, str] = VALUES) -> Path:
     path = home / "published/load"
-    path.write_bytes(published_values.encode_load_values(time.time() - age_s, 30, values))
+    path.write_bytes(published_file_formats.encode_load_values(time.time() - age_s, 30, values))
     os.chown(path, SERVICE, -1)
     return path
 
@@ -335,7 +335,7 @@ def test_time_in_which_nobody_looked_is_not_the_pollers(home: Path) -> None:
 
 def test_a_poller_hangs_sooner_where_values_are_stale_sooner(home: Path) -> None:
     path = home / "published/load"
-    path.write_bytes(published_values.encode_load_values(time.time(), 5, VALUES))
+    path.write_bytes(published_file_formats.encode_load_values(time.time(), 5, VALUES))
     os.chown(path, SERVICE, -1)
     sensor = a_sensor(home)
     sensor.report(time.time())
@@ -434,7 +434,7 @@ def test_a_poller_that_hangs_closes_the_queue_and_is_replaced(idle_home: Path) -
     poller = a_holder(idle_home / "poller.lock")
     poller.send_signal(signal.SIGSTOP)
     path = idle_home / "published/load"
-    path.write_bytes(published_values.encode_load_values(time.time() - 1, 0.2, VALUES))
+    path.write_bytes(published_file_formats.encode_load_values(time.time() - 1, 0.2, VALUES))
     os.chown(path, SERVICE, -1)
     execd = Execd(idle_home, *a_program())
 

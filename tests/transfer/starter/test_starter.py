@@ -12,16 +12,16 @@ from gridbridge.errors import (
     TemporaryJobRefusal,
     UnconfiguredTransferQueue,
 )
-from gridbridge.model.message import (
+from gridbridge.model.names_offered_by_cluster import LocalOnlyQueues, encode_local_only_queues
+from gridbridge.model.transfer_message import (
     DesiredLocalJobState,
     StarterPhase,
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
 )
-from gridbridge.model.vocabulary import LocalOnlyQueues, encode_local_only_queues
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.step_answers import (
+from gridbridge.transfer.starter.starter_shell_answers import (
     EARLY_S,
     UNABLE,
     end_without_route,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.route import SshLogin, TransferRoute
+from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.transfer.starter import remote_job_spec
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.places import PUBLISHED
-from gridbridge.state import published_files, published_values
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.state import published_file_formats, published_files
 
 EPILOG = Path(__file__).parents[3] / "sge-methods" / "usage"
 LOG = "/var/log/gridbridge-usage.log"
@@ -57,7 +57,7 @@ class Job:
     def publish(self, data: bytes | None = None, task: int = 0, owner: str = ME.pw_name) -> Path:
         """Show what its remote job used."""
         local = f"12.{task}" if task else "12"
-        path = published_values.root_epilog_usage_path(local, owner, self.shown)
+        path = published_file_formats.root_epilog_usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
         published_files.publish_file(path, told if data is None else data)
         return Path(path)

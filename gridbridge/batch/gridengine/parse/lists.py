@@ -18,10 +18,10 @@ from gridbridge.batch.gridengine.parse.documents import (
     parse_repaired_xml,
     unescape_less_than,
 )
-from gridbridge.model.ids import PREFIX, parse_task_ranges
-from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.states import JobState, JobStateFact
+from gridbridge.model.transfer_name import PREFIX, parse_task_ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

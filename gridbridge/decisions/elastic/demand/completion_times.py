@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import ceil
 
-from gridbridge.decisions.elastic.cell_counts import elapsed_s
-from gridbridge.decisions.elastic.demand.host_capacity import (
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import elapsed_s
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
     count_task_pieces_for_host,
 )
-from gridbridge.decisions.elastic.demand.pending_demand import StartableTasksOfShape
-from gridbridge.model.elastic.cell import RunningTaskGroup
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfShape
+from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
 

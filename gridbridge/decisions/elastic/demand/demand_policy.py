@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.cell_counts import (
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
     count_unready_hosts,
     elapsed_s,
@@ -22,20 +22,10 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     requested_host_patterns,
     transfer_queue_capacity,
 )
-from gridbridge.decisions.elastic.demand.host_capacity import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
     new_node_limits_by_budgets,
     why_no_new_node_could_run_task,
-)
-from gridbridge.decisions.elastic.demand.pending_demand import (
-    StartableTasksOfShape,
-    demand_without_stuck_jobs,
-    jobs_still_stuck,
-    mark_jobs_stuck_despite_room,
-    repeat_refusal_for_jobs,
-    startable_demand_and_refusals,
-    stuck_job_refusals,
 )
 from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
 from gridbridge.decisions.elastic.demand.scale_up import (
@@ -48,6 +38,19 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     pack_tasks_with_alternatives,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+    FreeHostCapacity,
+    HostBlocks,
+)
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
+    StartableTasksOfShape,
+    demand_without_stuck_jobs,
+    jobs_still_stuck,
+    mark_jobs_stuck_despite_room,
+    repeat_refusal_for_jobs,
+    startable_demand_and_refusals,
+    stuck_job_refusals,
+)
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,

@@ -11,15 +11,18 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     free_capacity_of_working_hosts,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.host_capacity import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     AS_USUAL,
     PoolOrStandbyOffer,
     offer_new_nodes_by_pool,
     offer_standby_hosts,
 )
-from gridbridge.decisions.elastic.demand.node_prices import node_count_limits_at_hour
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_count_limits_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+    CellPlacementRules,
+    HostBlocks,
+)
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.demand.host_capacity import (
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     BUILT_IN,
     CellPlacementRules,
     FreeHostCapacity,
@@ -20,12 +20,6 @@ from gridbridge.decisions.elastic.request_expressions import (
     request_expression_matches,
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell import (
-    CellHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    TaskResourceRequests,
-)
 from gridbridge.model.elastic.cell_configuration import ARCH, CellConfiguration
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
@@ -34,7 +28,13 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.request import HOSTNAME, resource_long_name
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    TaskResourceRequests,
+)
+from gridbridge.model.job_request import HOSTNAME, resource_long_name
 from gridbridge.model.states import QueueInstanceStateFact
 
 BY_HAND = frozenset((QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.BY_HAND))

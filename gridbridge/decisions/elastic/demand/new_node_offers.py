@@ -9,7 +9,12 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     matching_host_patterns,
     queue_values_on_host,
 )
-from gridbridge.decisions.elastic.demand.host_capacity import (
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import (
+    hourly_cost_of_nodes,
+    node_price_at_hour,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
     count_task_pieces_for_host,
@@ -19,9 +24,6 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     parse_consumable_amounts,
     queue_accepts_task,
 )
-from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes, node_price_at_hour
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     BalanceRefusal,
@@ -36,7 +38,8 @@ from gridbridge.model.elastic.balance_sections import (
 from gridbridge.model.elastic.cell_configuration import ANYBODY, CellConfiguration, ConsumableKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import STANDBY
-from gridbridge.model.request import QNAME
+from gridbridge.model.grid_engine_amounts import HOUR_S
+from gridbridge.model.job_request import QNAME
 
 AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
 

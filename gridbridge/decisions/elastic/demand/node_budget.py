@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-from gridbridge.decisions.elastic.cell_counts import nodes_by_name_without_standby
-from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
+    nodes_by_name_without_standby,
+)
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_price_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import (
     find_removable_idle_nodes,
     remaining_paid_time_s,
     would_removal_waste_paid_time,
 )
-from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -23,6 +24,7 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.grid_engine_amounts import HOUR_S
 
 ROUNDING = 1e-9  # of sums of prices
 

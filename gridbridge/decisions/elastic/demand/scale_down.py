@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.cell_counts import (
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     hosts_with_known_tasks,
     is_host_silent_or_in_error,
     reasons_never_to_remove_node,
@@ -14,8 +14,8 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
     ordinary_queues_by_host,
 )
-from gridbridge.decisions.elastic.demand.host_capacity import HostBlocks
-from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_price_at_hour
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import HostBlocks
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
@@ -24,13 +24,13 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.cell import QueueInstance
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     is_same_host,
     short_host_name,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance
 
 BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
 

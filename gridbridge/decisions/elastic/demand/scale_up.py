@@ -3,13 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gridbridge.decisions.elastic.demand.host_capacity import (
-    CellPlacementRules,
-    FreeHostCapacity,
-    HostBlocks,
-    count_task_pieces_for_host,
-    merge_hosts_of_equal_capacity,
-)
 from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
     PoolOrStandbyOffer,
@@ -20,6 +13,13 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     split_by_parallel_environment,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlocks,
+    count_task_pieces_for_host,
+    merge_hosts_of_equal_capacity,
+)
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     BalanceRefusal,

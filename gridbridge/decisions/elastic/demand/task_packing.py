@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.host_capacity import (
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlock,
@@ -13,7 +14,6 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     host_capacity_after_placement,
     merge_hosts_of_equal_capacity,
 )
-from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 
 
 def pack_tasks_first_fit(

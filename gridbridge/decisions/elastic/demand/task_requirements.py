@@ -6,8 +6,7 @@ from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.errors import ParseError
-from gridbridge.model import amounts
-from gridbridge.model.elastic.cell import TaskResourceRequests
+from gridbridge.model import grid_engine_amounts as amounts
 from gridbridge.model.elastic.cell_configuration import (
     ANYBODY,
     CellConfiguration,
@@ -18,7 +17,8 @@ from gridbridge.model.elastic.cell_configuration import (
     ParallelSlotDistribution,
     ResourceComparison,
 )
-from gridbridge.model.request import HOSTNAME, QNAME
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TRUE = ("true", "1")
 PLACES = {

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.elastic.ganeti.instance_moves import balance_ganeti_instances
-from gridbridge.decisions.elastic.ganeti.instance_placement import (
+from gridbridge.decisions.elastic.ganeti.ganeti_instance_balancing import balance_ganeti_instances
+from gridbridge.decisions.elastic.ganeti.ganeti_placement_score import (
     GanetiInstancePlacement,
     present_ganeti_placement,
 )

@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.execution_hosts import (
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.qconf_attributes import parse_values_by_host
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.reservations import parse_reserved_slots, query_reserved_slots
+from gridbridge.batch.gridengine.advance_reservations import (
+    parse_reserved_slots,
+    query_reserved_slots,
+)
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.transfer_route import GridEngineCell
 
 ONE = b"""<?xml version='1.0'?>
 <qrstat xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qrstat">

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.acts.cell_host_membership import GridEngineHostMembership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.elastic.acts.membership import GridEngineHostMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
-from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.transfer_route import GridEngineCell
 
 NONE = frozenset[str]()
 QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import task_rescheduling
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
-from gridbridge.model.places import BEST_EFFORT
-from gridbridge.model.route import GridEngineCell
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.fixed_paths import BEST_EFFORT
+from gridbridge.model.transfer_route import GridEngineCell
 
 NOW_S = 1_800_000_000.0
 NO_PROJECT = JobAccessIdentity(project="")

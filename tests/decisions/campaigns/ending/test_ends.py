@@ -16,7 +16,7 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     select_attempts_with_conflicting_ends,
     select_unaccounted_attempts,
 )
-from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
+from gridbridge.decisions.campaigns.cycle_plan_transactions import split_plan_into_transactions
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -25,9 +25,9 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

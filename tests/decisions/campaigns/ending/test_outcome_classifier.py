@@ -12,10 +12,10 @@ from gridbridge.batch.gridengine.accounting_file import settle_job_end
 from gridbridge.batch.oar.oar_output import parse_oarstat_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end
-from gridbridge.model.accounting import JobRunAccounting
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
-from gridbridge.model.campaigns.cancellation import CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason
 from gridbridge.model.job import JobEnd, JobKillReason
+from gridbridge.model.remote_job_accounting import JobRunAccounting
 
 WALLTIME_S = 60
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -31,7 +31,6 @@ from gridbridge.model.campaigns.campaign_events import (
     ClusterSuccessRecord,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
-from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
@@ -39,6 +38,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.nikita_deletion_values import TaskMissingSince
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

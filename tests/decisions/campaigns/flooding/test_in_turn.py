@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import campaign_cycle, task_cancellation_rules
-from gridbridge.decisions.campaigns.cluster_capacity import SLOT_KEPT_S
-from gridbridge.model.campaigns.cancellation import (
-    ArrayCancellation,
-    ArrayTasksInSameState,
-    NikitaSituation,
-    NikitaTimeouts,
-)
+from gridbridge.decisions.campaigns import campaign_cycle, nikita_deletion_planning
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
     JobRatio,
     ListedTaskCounts,
+)
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    ArrayTasksInSameState,
+    NikitaSituation,
+    NikitaTimeouts,
 )
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
@@ -48,7 +48,7 @@ class Stuck:
         listed = NikitaSituation(
             now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
         )
-        for one in task_cancellation_rules.plan_nikita_deletions(listed).wipes:
+        for one in nikita_deletion_planning.plan_nikita_deletions(listed).wipes:
             gone = {place for places in one.places for place in places}
             self.wiped += len(gone)
             self.parts = [

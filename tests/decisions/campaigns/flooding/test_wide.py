@@ -6,15 +6,17 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.decisions.campaigns.task_cancellation_rules import plan_nikita_deletions as wiping
+from gridbridge.decisions.campaigns.nikita_deletion_planning import (
+    plan_nikita_deletions as wiping,
+)
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cancellation import CancellationReason, NikitaSituation
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
     FairShareInputs,
     ListedTaskCounts,
 )
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, NikitaSituation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
 from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 

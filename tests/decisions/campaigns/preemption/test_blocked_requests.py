@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.preemption_rules import (
+from gridbridge.decisions.campaigns.task_preemption_planning import (
     MAX_REQUESTS,
     PREEMPTION_GRACE_S,
     describe_preemption,
@@ -16,7 +16,10 @@ from gridbridge.decisions.campaigns.preemption_rules import (
     recheck_preemption,
     select_recently_served_requests,
 )
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
 from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CellRequestsAndResources,

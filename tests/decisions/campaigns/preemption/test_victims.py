@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.preemption_rules import (
+from gridbridge.decisions.campaigns.task_preemption_planning import (
     choose_preemption_victims,
     list_lacking_resources,
 )

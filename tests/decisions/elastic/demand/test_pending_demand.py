@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.pending_demand import startable_demand_and_refusals
+from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
+    startable_demand_and_refusals,
+)
 from gridbridge.model.elastic.balance_plan import BalanceRefusalCause
-from gridbridge.model.elastic.cell import WaitingJobGroup
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellResourceDefinition,
@@ -13,6 +14,7 @@ from gridbridge.model.elastic.cell_configuration import (
     ParallelEnvironment,
     ParallelSlotDistribution,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full
 

@@ -17,8 +17,8 @@ from gridbridge.model.elastic.balance_plan import (
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.cell import WaitingJobGroup
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import WaitingJobGroup
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 

@@ -19,13 +19,13 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import (
     ParallelEnvironment,
     ParallelSlotDistribution,
     parse_cell_queue,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_publication import count_balancer_round_figures
+from gridbridge.decisions.elastic.published_balancer_figures import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue

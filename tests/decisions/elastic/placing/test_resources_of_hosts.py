@@ -7,12 +7,12 @@ import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.cell import CellHost
 from gridbridge.model.elastic.cell_configuration import (
     CellResourceDefinition,
     ResourceComparison,
     parse_cell_queue,
 )
+from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
 from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan

@@ -19,7 +19,6 @@ from gridbridge.model.elastic.balance_sections import (
     DemandPolicySection,
     NodePoolSection,
 )
-from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobGroup
 from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
@@ -27,6 +26,11 @@ from gridbridge.model.elastic.cell_configuration import (
     ParallelSlotDistribution,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    QueueInstance,
+    RunningTaskGroup,
+    WaitingJobGroup,
+)
 from gridbridge.model.settings import DefaultRequestsOfQueue
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (

@@ -2,7 +2,7 @@
 
 import time
 
-from gridbridge.decisions.elastic.replay_slot_waits import keep_waits_for_lack_of_slots
+from gridbridge.decisions.elastic.waits_for_lack_of_slots import keep_waits_for_lack_of_slots
 from gridbridge.model.elastic.replay_outcome import (
     RecordedReplayTask,
     ReplayExclusion,

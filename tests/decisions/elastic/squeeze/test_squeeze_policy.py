@@ -10,12 +10,12 @@ from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
-from gridbridge.decisions.elastic.squeeze_policy import (
+from gridbridge.decisions.elastic.standby_host_policy import (
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
     wakeable_standby_nodes,
 )
-from gridbridge.decisions.elastic.standby_reserve import (
+from gridbridge.decisions.elastic.working_host_reserve import (
     StartableStandardRequests,
     WorkingHostFreeSlots,
 )
@@ -32,8 +32,8 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
     StandbyNodeSelection,
 )
-from gridbridge.model.elastic.cell import TaskResourceRequests
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
     StandbyHostFacts,

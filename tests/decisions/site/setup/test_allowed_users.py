@@ -5,11 +5,15 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.transfer_setup import (
+from gridbridge.decisions.site.transfer_queue_setup_findings import (
     transfer_queue_removal_edits,
     transfer_setup_findings,
 )
-from gridbridge.model.site.setup_findings import FindingSeverity, SetupEdit, TransferSetupSituation
+from gridbridge.model.site.setup_findings_and_edits import (
+    FindingSeverity,
+    SetupEdit,
+    TransferSetupSituation,
+)
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))

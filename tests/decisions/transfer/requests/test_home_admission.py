@@ -2,13 +2,13 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.home_queue_admission import (
+from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_cluster_refuses_owner,
     why_queue_refuses_job,
     why_request_excludes_queue,
 )
 from gridbridge.model.job import QueueAdmission, SubmittedJob
-from gridbridge.model.request import JobRequest
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.settings import RemoteAccountNames
 
 PEOPLE = QueueAdmission(people=("bob", "@physics"))

@@ -2,10 +2,12 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.offered_names import require_cluster_offers_request
+from gridbridge.decisions.transfer.cluster_offers_for_request import (
+    require_cluster_offers_request,
+)
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.vocabulary import ANY, NamesOfferedByCluster
+from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
 
 KNOWN = NamesOfferedByCluster(
     resource=frozenset({"h_rt", "mem_free", "mf"}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.home_request import (
+from gridbridge.decisions.transfer.refused_job_stay_home_request import (
     StayHomeRequestChange,
     drop_transfer_queues_from_list,
     stay_home_request_changes,

@@ -4,7 +4,7 @@ import pytest
 
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.errors import UnmappableRequest
-from gridbridge.model.transfer.request_rules import (
+from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     PE,
     PROJECT,

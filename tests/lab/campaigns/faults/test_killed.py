@@ -30,12 +30,12 @@ SEND = {
     "the answer is lost": "campaigns/store/root_ledger.py:submitted",
     "noted": "privileged/arrays/send_arrays.py:release",
     "released there": "batch/oar/submit.py:release_arrays",
-    "not told": "privileged/arrays/sent_array.py:line",
+    "not told": "privileged/arrays/array_send_progress.py:line",
 }
 DELETE = {
-    "asked": "privileged/arrays/cluster_calls.py:act",
+    "asked": "privileged/arrays/campaign_owner_cluster_calls.py:act",
     "looked at": "batch/oar/submit.py:delete_array",
-    "not told": "privileged/arrays/array_verbs.py:_leave",
+    "not told": "privileged/arrays/as_user_array_verbs.py:_leave",
 }
 FILES = "privileged/arrays/,privileged/owner,campaigns/store/root_ledger,batch/oar/submit,shell/ssh"
 LONG_S = 600

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.batch.oar import server_queries
 from gridbridge.batch.oar.oar_output import split_combined_answer
-from gridbridge.model.route import OarServer
+from gridbridge.model.transfer_route import OarServer
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
 from gridbridge.transfer.poller.transfer_round import StarterWakerAfterSilence

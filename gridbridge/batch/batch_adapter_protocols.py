@@ -1,0 +1,252 @@
+"""The abilities of batch systems, as Protocols that the adapters' modules fulfil.
+
+An adapter is two modules, `submit` with what the hot programs call and `status` with what the
+service asks, and a module may fulfil a Protocol (PEP 544). Here is what every system does, and
+what hot programs ask of some; what else some systems do is in abilities.py. Here are annotations
+alone: mypy reads them.
+`Where` is how an adapter reaches a cluster: a Cell for Grid Engine, an OarServer for OAR, a Folder
+for an embedded cluster. Where that has a `login`, the clients run there by ssh as another account,
+and a job's owner is that account: nothing else differs (shell/ssh.py).
+
+What differs between the systems and is not promised:
+
+* whether a job's name can be changed. OAR's can't: a job keeps the transfer's name, which is
+  its account as well; it is found by it until it is released;
+* whether a running job can be held. OAR's `oarhold` takes waiting ones only, and gives
+  the resources of one that it suspends (`-r`) to others: that is why suspend_any is one call;
+* whether a job that was deleted before it started is accounted for (by Grid Engine and OAR not);
+* whether usage is accounted for (by OAR not, but for how long a job ran);
+* whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
+"""
+
+from collections.abc import Collection, Container, Iterable
+from typing import Protocol, TypeVar
+
+from gridbridge.batch.batch_submission_outcome import SubmissionResult
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job import JobAccountAndErrors, JobEnd
+from gridbridge.model.job_request import JobRequest, JobSpec, Variant
+from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.states import JobState
+
+Where = TypeVar("Where", contravariant=True)
+
+
+class JobSubmitter(Protocol[Where]):
+    """Submits and controls jobs of the calling user; hot programs load it.
+
+    All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not do or
+    tell what was asked.
+    """
+
+    HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
+
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
+        """Submit a held job under the transfer's name and account; never raises.
+
+        Its request is already translated for the remote cluster, and its slots are those granted at
+        home.
+        """
+        ...
+
+    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest job of the transfer's name, empty if none."""
+        ...
+
+    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return a job's owner and account, both empty if the job is unknown."""
+        ...
+
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a job's state, UNSEEN if it is not listed."""
+        ...
+
+    def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
+        """Give a held job its real name, if the system can, and release it."""
+        ...
+
+    def hold_job(self, where: Where, job: str, /) -> None:
+        """Hold a waiting job."""
+        ...
+
+    def release_job(self, where: Where, job: str, /) -> None:
+        """Release a held job."""
+        ...
+
+    def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
+        """Suspend a running job or hold a waiting one; a gone job is no error."""
+        ...
+
+    def resume_or_release_job(self, where: Where, job: str, /) -> None:
+        """Undo `suspend_or_hold_job`, in either case."""
+        ...
+
+    def delete_job(self, where: Where, job: str, /) -> None:
+        """Delete a job in any state; a gone job is no error."""
+        ...
+
+
+class ArraySubmitter(Protocol[Where]):
+    """Submits and controls a campaign's arrays; hot programs load it."""
+
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
+        """Submit a held array of `spec.tasks` tasks as one job; never raises."""
+        ...
+
+    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest array submitted under this name, empty if none.
+
+        An array that was renamed since its submission is found, too.
+        """
+        ...
+
+    def find_duplicate_arrays(
+        self, where: Where, transfer: str, owner: str, array: str, /
+    ) -> list[str]:
+        """Return the ids of the owner's held arrays of this name except one array."""
+        ...
+
+    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return an array's owner and account, both empty if the array is unknown."""
+        ...
+
+    def query_live_indices(
+        self, where: Where, arrays: dict[str, str], /
+    ) -> dict[str, tuple[range, ...]]:
+        """Return the indices of the caller's array tasks that wait or run, in any order.
+
+        `arrays` maps array ids to the names of their submission. A name counts only if its owner
+        alone can change it. One query covers all arrays.
+        """
+        ...
+
+    def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
+        """Release the tasks of held arrays, under their real name if the system can rename."""
+        ...
+
+    def delete_array(self, where: Where, array: str, /) -> None:
+        """Delete all tasks of an array in any state; gone tasks are no error."""
+        ...
+
+    def delete_array_tasks(self, where: Where, array: str, name: str, indices: str, /) -> None:
+        """Delete the array tasks with these indices, such as `1-5,9`, in any state."""
+        ...
+
+    def hold_array_tasks(
+        self, where: Where, array: str, name: str, indices: tuple[range, ...], /
+    ) -> tuple[range, ...]:
+        """Hold array tasks; return the indices of tasks that are held now.
+
+        `name` is the name of the array's submission. Tasks that have begun go on.
+        """
+        ...
+
+    def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
+        """Release held array tasks; running and gone tasks stay as they are."""
+        ...
+
+
+class HomeJobControl(Protocol[Where]):
+    """Controls a local task for its starter; fulfilled by the same module as JobSubmitter.
+
+    A job is a task here as well, `12.3`. Only systems with this ability can have transfer queues.
+    """
+
+    HAS_START_TIMES: bool  # one in the future keeps a job from starting again, as `defer` does
+
+    def hold_job(self, where: Where, job: str, /) -> None:
+        """Hold a running task, so that it is not started again."""
+        ...
+
+    def release_job(self, where: Where, job: str, /) -> None:
+        """Release a held task."""
+        ...
+
+    def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
+        """Keep a running job from restarting by a far start time, which no state letter shows."""
+        ...
+
+    def restore_start_time(self, where: Where, job: str, /) -> str | None:
+        """Restore a job's own start time; return the text found there if it is no time."""
+        ...
+
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a task's state, UNSEEN if it is not listed."""
+        ...
+
+    def query_job_request(self, where: Where, job: str, /) -> JobRequest:
+        """Return a job's request; with its submission time if job ids are reused."""
+        ...
+
+    def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
+        """Return a limit of a queue on a host (queue_conf(5))."""
+        ...
+
+
+class ClusterStatusReader(Protocol[Where]):
+    """Queries a cluster's status; CommandFailed or ParseError for an incomplete answer."""
+
+    def query_cluster_snapshot(
+        self,
+        where: Where,
+        cluster: str,
+        job_ids: Collection[int],
+        transfer_queues: Container[str] = (),
+        uncounted: Collection[int] = (),
+        /,
+    ) -> tuple[ClusterSnapshot, float]:
+        """Return a cluster's snapshot with these jobs, and how many seconds the query took.
+
+        Jobs and arrays in `uncounted` belong to campaigns and don't count as pending.
+        """
+        ...
+
+    def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
+        """Return a job's final end by its id and account; None while it is unknown."""
+        ...
+
+    def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
+        """Return the names that a job may request; None if they are not checked."""
+        ...
+
+    def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
+        """Return the details of a listed job, empty if it is not listed."""
+        ...
+
+
+class RefusedJobMarker(Protocol[Where]):
+    """Marks a home job that no remote cluster accepts."""
+
+    REFUSED: str  # in a job's context: why it came home
+
+    def keep_refused_job_home(
+        self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
+    ) -> bool:
+        """Keep a job out of all transfer queues, in the first variant that could run at home.
+
+        `own` is the job's request. False, without any change, if no variant could run.
+        """
+        ...
+
+
+class WaitingJobRecaller(Protocol[Where]):
+    """Recalls waiting jobs: its deletion tells whether the job had started.
+
+    A recall without a claim depends on that.
+    """
+
+    def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Hold a waiting job."""
+        ...
+
+    def release_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Release a held job."""
+        ...
+
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a job's state."""
+        ...
+
+    def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
+        """Delete a job; say whether it was waiting, None if it did not exist."""
+        ...

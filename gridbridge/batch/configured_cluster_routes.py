@@ -1,0 +1,263 @@
+"""Turns the configuration into cluster addresses and routes for the adapters and starters."""
+
+import os
+import pwd
+from collections.abc import Callable
+from dataclasses import Field, fields
+from typing import cast
+
+from gridbridge.batch.oar import oar_commands
+from gridbridge.errors import ConfigError
+from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind, RemoteJobClaimKind
+from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.transfer.request_mapping_rules import (
+    ANY,
+    EVERY_JOB,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    TYPE,
+    RequestMapping,
+    RequestMappingRule,
+)
+from gridbridge.model.transfer.transfer_config_sections import (
+    AnyRule,
+    JobIdOrigin,
+    Rules,
+    TransferQueue,
+)
+from gridbridge.model.transfer_route import (
+    Away,
+    EmbeddedFolder,
+    GridEngineCell,
+    Home,
+    OarServer,
+    SshLogin,
+    TransferRoute,
+    parse_ssh_login_address,
+)
+from gridbridge.shell import ssh
+
+
+def configured_cluster_address(policy: Policy, name: str) -> Away:
+    """Return how to reach a configured cluster as the current user."""
+    if name not in policy.clusters:  # any more
+        raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
+    return REACHED[policy.clusters[name].kind](policy, name)
+
+
+def configured_home_address(policy: Policy, name: str) -> Home:
+    """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
+    return cast(
+        "Home", configured_cluster_address(policy, name)
+    )  # who asks has looked at policy.why_no_queues
+
+
+def _server(policy: Policy, name: str) -> OarServer:
+    cluster = policy.clusters[name]
+    return OarServer(
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+        ends=oar_job_end_fifo(policy, cluster),
+    )
+
+
+def _folder(policy: Policy, name: str) -> EmbeddedFolder:
+    cluster = policy.clusters[name]
+    return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+
+
+def oar_job_end_fifo(policy: Policy, cluster: Cluster) -> str:
+    """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
+    if cluster.push is not JobEndPushKind.OAR:
+        return ""
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
+
+
+def _cell(policy: Policy, name: str) -> GridEngineCell:
+    cluster = policy.clusters[name]
+    return GridEngineCell(
+        root=cluster.root,
+        cell=cluster.cell,
+        qmaster_port=str(cluster.qmaster_port),
+        execd_port=str(cluster.execd_port),
+        binaries=cluster.binaries,
+        timeout_s=cluster.command_timeout_s,
+        login=_login(policy, cluster),
+    )
+
+
+def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
+    """Return the ssh login of a cluster; root logs in as the service account does."""
+    uid = os.geteuid()
+    person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
+    return parse_ssh_login_address(
+        cluster.ssh, cluster.users.account_of(person), "" if uid else person
+    )
+
+
+def keep_ssh_connections_open(policy: Policy) -> None:
+    """Make this process keep one ssh connection for each login, if any cluster uses ssh.
+
+    Repeated calls keep the open connections.
+    """
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
+        # sites without ssh need none
+        from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
+
+        ssh.set_ssh_carrier(LazySshConnections())
+
+
+def log_in_to_ssh_clusters(policy: Policy) -> None:
+    """Log in to each ssh cluster now, for a short program that asks a few queries."""
+    candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
+    if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
+        from gridbridge.shell.session_pool import (
+            IdleSshSessions,  # sites without ssh need none
+        )
+
+        pool = IdleSshSessions()
+        for login in logins:
+            pool.begin(login)
+        ssh.set_ssh_carrier(pool)
+
+
+def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
+    """Build the route that tells a transfer queue's starters how to reach both clusters."""
+    section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
+    remote = section.cluster
+    cluster = policy.clusters[remote]
+    return TransferRoute(
+        cluster=policy.site.cluster,
+        remote=remote,
+        remote_kind=cluster.kind.value,
+        remote_mapped="yes" if build_request_mapping(policy, remote, queue).rules else "",
+        remote_shell=cluster.shell,
+        remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
+        remote_ssh=cluster.ssh,
+        remote_ends=oar_job_end_fifo(policy, cluster),
+        remote_stage_dir=cluster.stage_dir,
+        remote_claim=_claim(policy, cluster),
+        identity="" if section.identity is JobIdOrigin.HOME else section.identity.value,
+        staged="yes" if section.staged and cluster.ssh else "",
+        stage_in=section.stage_in,
+        stage_out=section.stage_out,
+        remote_users=" ".join(f"{person}={user}" for person, user in cluster.users.items()),
+        local_kind=local.kind.value,
+        **_side("local", local),
+        **_side("remote", cluster),
+    )
+
+
+def _claim(policy: Policy, cluster: Cluster) -> str:
+    """Return what starters must know of a cluster's claims (model.transfer.claim)."""
+    if cluster.claim is not RemoteJobClaimKind.GRANT:
+        return "" if cluster.claim is RemoteJobClaimKind.NONE else cluster.claim.value
+    account = cluster.users.account_of(policy.site.service_account)
+    return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
+
+
+def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    """Build the rules that translate job requests of a queue for its remote cluster."""
+    return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
+
+
+def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
+    own = policy.queues.get(queue)
+    of_queue = _of_oar(own) if own else {}
+    return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
+
+
+def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    rules, asks = policy.maps.get(cluster, {}), default_resources_of_queue(policy, queue)
+    if not asks and all(rule == type(rule)() for rule in rules.values()):
+        return RequestMapping({})
+    return RequestMapping(_with_asks(_rules(rules), asks))
+
+
+def default_resources_of_queue(policy: Policy, queue: str) -> DefaultRequestsOfQueue:
+    """Return the resources that a transfer queue adds to its jobs' requests.
+
+    A queue that is no longer configured adds nothing.
+    """
+    return policy.queues[queue].asks if queue in policy.queues else DefaultRequestsOfQueue()
+
+
+def _with_asks(
+    rules: dict[tuple[str, str], RequestMappingRule], asks: DefaultRequestsOfQueue
+) -> dict[tuple[str, str], RequestMappingRule]:
+    """Add a queue's default resources to the rules, in the home cluster's names."""
+    for name, value in asks.items():
+        rule = rules.setdefault((RESOURCE, name), RequestMappingRule())
+        rule.default, rule.require = value, ""
+    return rules
+
+
+def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], RequestMappingRule]:
+    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    kinds = queue.oar_type.split()
+    rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
+    if queue.oar_queue:
+        rules[QUEUE, EVERY_JOB] = RequestMappingRule(to=queue.oar_queue)
+    return rules
+
+
+def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
+    return {(kind, name): _rule(kind, name, rule) for (kind, name), rule in rules.items()}
+
+
+def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
+    """Return the rules of an OAR server, which rejects resources without a rule."""
+    missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
+    oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
+    oar_rules |= _rules(rules)
+    for (kind, name), rule in oar_rules.items():
+        remote_name = rule.to or name
+        if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
+            rule.to = remote_name  # a rule that says nothing is not published
+        elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
+            rule.relation = rule.relation or "="
+    return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
+
+
+def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
+    """Return a rule as text fields, empty where the configuration sets nothing.
+
+    An empty rule still exempts its name from the rule for all names.
+    """
+    values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    if not values and kind == QUEUE:
+        values = {"drop": True}
+    elif not values and kind == PROJECT and name != ANY:
+        values = {"to": name}
+    return RequestMappingRule(
+        **{key: "yes" if value is True else str(value) for key, value in values.items()}
+    )
+
+
+def _says(rule: AnyRule, key: "Field[object]") -> bool:
+    return bool(getattr(rule, key.name) != key.default)
+
+
+def _side(side: str, cluster: Cluster) -> dict[str, str]:
+    return {
+        f"{side}_root": cluster.folder or cluster.root,
+        f"{side}_cell": cluster.cell,
+        f"{side}_qmaster_port": str(cluster.qmaster_port),
+        f"{side}_execd_port": str(cluster.execd_port),
+        f"{side}_binaries": cluster.binaries,
+        f"{side}_timeout_s": str(cluster.command_timeout_s),
+    }
+
+
+REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
+    ClusterKind.GRIDENGINE: _cell,
+    ClusterKind.OAR: _server,
+    ClusterKind.EMBEDDED: _folder,
+}
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's

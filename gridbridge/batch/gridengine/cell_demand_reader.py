@@ -1,0 +1,363 @@
+"""Reads what a cell has and what waits there: `qstat -u '*' -xml -f -r` and `qhost -xml`.
+
+Arrays stay one row, whatever number of tasks waits. A broken answer is a ParseError and never an
+empty cell, since an idle cell is given back.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from functools import partial
+from typing import NamedTuple
+
+from gridbridge.batch.gridengine import (
+    cell_layout_reader,
+    client_commands,
+    qconf,
+    sge_state_letters,
+)
+from gridbridge.batch.gridengine.parse import (
+    QUEUE,
+    count_tasks_in_ranges,
+    for_each_listed_job_and_queue,
+    free_parsed_element,
+    iterate_xml_elements,
+    parse_job_state_log_unknown,
+    parse_printed_time,
+    parse_repaired_xml,
+)
+from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.errors import ParseError
+from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
+from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
+from gridbridge.model.elastic.cell_configuration import (
+    CellConfiguration,
+    JobAccessIdentity,
+    ResourceComparison,
+)
+from gridbridge.model.elastic.elastic_nodes import short_host_name
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    RunningTaskGroup,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
+from gridbridge.model.transfer_name import WRAP
+from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+HOST = "host"
+GLOBAL = "global"  # no host, but the whole cell (qhost(1))
+OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
+LEFT = ("hc", OF_CELL)
+REQUESTS = ("hard_request", "def_hard_request")
+ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
+NOTHING = CellConfiguration()
+UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
+
+
+def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedBatchProgramOutputs, str]:
+    """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
+
+    Raises CommandFailed or ParseError if one of these programs gives no answer.
+    """
+    qstat = _list(cell, client_commands.list_all_jobs_command(cell)).checked().stdout
+    table = cell_layout_reader.query_cell_configuration(cell, qstat)
+    of_hosts = client_commands.list_execution_hosts_command(
+        cell, cell_layout_reader.host_resources_to_query(qstat, table)
+    )
+    qhost = _list(cell, of_hosts).checked().stdout
+    master = run_client(cell, qconf.qconf_command(cell, "-sss")).checked().stdout
+    documents = SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
+    return documents, master.decode("utf-8", "replace").strip()
+
+
+def parse_cell_demand(
+    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
+) -> GridEngineCellSnapshot:
+    """Parse qstat's and qhost's documents; ParseError unless both are complete.
+
+    `zone` is the time zone of the processes that printed the documents.
+    """
+    rows = parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
+    hosts = parse_repaired_xml(qhost, parse_qhost, "qhost")
+    listed = {instance.host for instance in rows.instances}
+    if listed and not hosts:
+        raise ParseError("qhost: no host, though queues have some")
+    if not listed and _have_queues(hosts, laid_out):
+        raise ParseError("qstat: no queue on any host, though qconf has queues on some")
+    of_all = next((host for host in hosts if host.name == GLOBAL), CellHost(name=GLOBAL))
+    return GridEngineCellSnapshot(
+        hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
+        instances=tuple(rows.instances),
+        waiting=rows.waiting,
+        granted=tuple(sorted(rows.granted.items())),
+        left=of_all.left,
+    )
+
+
+def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
+    """Return a host with the values of the whole cell; its own go before those (complex(5))."""
+    if not of_all.values:
+        return host
+    return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
+
+
+def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
+    return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+
+
+def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
+    """Say whether a queue is configured on one of the hosts; names may lack their domain."""
+    placed = laid_out.placed
+    return any(short_host_name(host.name) in placed for host in hosts)
+
+
+class _Group:
+    """The jobs of one owner, shape and state, so far."""
+
+    __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
+
+    def __init__(self, submitted: str) -> None:
+        self.jobs: list[int] = []
+        self.tasks = self.capped = 0
+        self.kinds = dict[tuple[str, str], int]()
+        self.first = self.oldest = submitted
+
+    def add(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
+        self.jobs.append(job)
+        self.tasks += tasks
+        self.kinds[kind] = self.kinds.get(kind, 0) + tasks
+        if submitted and (submitted < self.oldest or not self.oldest):
+            self.oldest = submitted  # times of one form and zone are in order as texts
+
+
+class _Key(NamedTuple):
+    """What the jobs of a group have in common: nobody's jobs count as another's."""
+
+    owner: str
+    state: str
+    is_deferred: bool
+    is_dependent: bool
+    is_campaign: bool
+    shape: TaskResourceRequests
+
+
+class _Rows:
+    """The jobs, hosts and queues gathered by one pass through a list."""
+
+    def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
+        self.instances: list[QueueInstance] = []
+        self.granted: Counter[str] = Counter()
+        self._zone = zone
+        self._deferred, self._caps = laid_out.deferred, laid_out.caps
+        self._promised, self._long_name = laid_out.promised, laid_out.long_name
+        self._exclusive = _exclusive(laid_out)
+        self._identities = _Identities(laid_out)
+        self._running: list[int] = []  # in the queue that is being walked through
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
+        self._is_taken = False  # by a task that has its host alone
+        self._begun = defaultdict[int, set[str]](set)  # tasks of arrays that are capped
+        self._groups: dict[_Key, _Group] = {}
+
+    @property
+    def waiting(self) -> tuple[WaitingJobGroup, ...]:
+        """What waits, in the order of the list."""
+        return tuple(self._waiting(key, group) for key, group in self._groups.items())
+
+    def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
+        capped = 0
+        if self._caps:
+            (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
+            capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
+        return WaitingJobGroup(
+            shape=key.shape,
+            state=parse_job_state_log_unknown(key.state),
+            jobs=tuple(group.jobs),
+            tasks=group.tasks,
+            first_since=parse_printed_time(group.first, self._zone),
+            oldest_since=parse_printed_time(group.oldest, self._zone),
+            capped=min(capped, group.tasks),
+            is_deferred=key.is_deferred,
+            is_dependent=key.is_dependent,
+            is_campaign=key.is_campaign,
+            kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
+        )
+
+    def take(self, element: "_Element") -> None:
+        """Take a row; the jobs of a queue come before the queue itself ends."""
+        leafs = {str(child.tag): child.text or "" for child in element}
+        if element.tag == QUEUE:
+            self.instances.append(self._instance(leafs))
+            self._running, self._is_taken = [], False
+            self._slots_of.clear()
+            return
+        state = parse_job_state_log_unknown(leafs["state"])
+        if state.is_running:
+            self._run(element, leafs)
+        else:
+            self._wait(element, leafs)
+
+    def _run(self, element: "_Element", leafs: Mapping[str, str]) -> None:
+        slots = int(leafs["slots"])
+        self._running.append(slots)
+        begun = leafs.get("JAT_start_time", "")
+        self._slots_of[leafs.get("JB_owner", ""), leafs.get("JB_name", ""), begun] += slots
+        if "granted_pe" in leafs:
+            granted = element.find("granted_pe")
+            self.granted[(granted.get("name") if granted is not None else None) or ""] += slots
+        if self._caps:
+            self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
+        if self._exclusive and "hard_request" in leafs:
+            names = (child.get("name") or "" for child in element.iterfind("hard_request"))
+            self._is_taken |= any(self._long_name(name) in self._exclusive for name in names)
+
+    def _instance(self, leafs: Mapping[str, str]) -> QueueInstance:
+        queue, _, host = leafs["name"].partition("@")
+        return QueueInstance(
+            queue=queue,
+            host=host,
+            used=int(leafs["slots_used"]),
+            reserved=int(leafs.get("slots_resv", "0")),
+            total=int(leafs["slots_total"]),
+            state=sge_state_letters.parse_queue_state_letters(leafs.get("state", "")),
+            running=tuple(self._running),
+            is_taken=self._is_taken,
+            begun=tuple(
+                RunningTaskGroup(
+                    owner=owner, name=name, slots=slots, since=parse_printed_time(since, self._zone)
+                )
+                for (owner, name, since), slots in self._slots_of.items()
+            ),
+            promised=self._promised.get(leafs["name"], 0),
+        )
+
+    def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:
+        submitted = leafs.get("JB_submission_time", "")
+        job, tasks = int(leafs["JB_job_number"]), leafs.get("tasks", "")
+        owner = leafs.get("JB_owner", "")
+        key = _Key(
+            owner,
+            leafs["state"],
+            job in self._deferred,
+            "predecessor_jobs" in leafs,
+            is_campaign_job_name(leafs.get("JB_name", "")),
+            _shape(element, leafs, self._long_name, self._identities.of(job, leafs)),
+        )
+        if job in self._caps:
+            key = key._replace(shape=replace(key.shape, array=job))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(submitted)
+        kind = owner, leafs.get("JB_name", "")
+        group.add(job, count_tasks_in_ranges(tasks), submitted, kind)
+
+
+class _Identities:
+    """What of each job the cell's lists judge by."""
+
+    def __init__(self, laid_out: CellConfiguration) -> None:
+        accesses = laid_out.accesses
+        self._by_owner = any(access.names_users for access in accesses)
+        by_project = any(access.names_projects for access in accesses)
+        self._projects = laid_out.projects if by_project else None
+        self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
+
+    def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
+        """Return the same for jobs that are judged alike."""
+        return JobAccessIdentity(
+            owner=leafs.get("JB_owner", "") if self._by_owner else "",
+            group=self._groups.get(job, "") if self._by_owner else "",
+            project=None if self._projects is None else self._projects.get(job, ""),
+            checkpoint=self._checkpoints.get(job, ""),
+        )
+
+
+def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
+    rows = laid_out.resources.values()
+    return frozenset(row.name for row in rows if row.relation is ResourceComparison.EXCLUSIVE)
+
+
+def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
+    rows = _Rows(zone, laid_out)
+    for_each_listed_job_and_queue(document, rows.take)
+    return rows
+
+
+def _shape(
+    element: "_Element",
+    leafs: Mapping[str, str],
+    long_name: Callable[[str], str],
+    identity: JobAccessIdentity,
+) -> TaskResourceRequests:
+    """Read what a job asks for; most ask for nothing but slots."""
+    pe, requests, queues = "", list[tuple[str, str]](), list[str]()
+    is_range = False
+    if not ASKING.isdisjoint(leafs):
+        for child in element:
+            if child.tag == "requested_pe":
+                pe = child.get("name") or ""
+                is_range = not (child.text or "").isdigit()
+            elif child.tag in REQUESTS:
+                requests.append((long_name(child.get("name") or ""), child.text or ""))
+            elif child.tag == "hard_req_queue":
+                queues.append(child.text or "")
+    slots = int(leafs["slots"])
+    if not slots:
+        raise ValueError("a job that waits for no slots")
+    return TaskResourceRequests(
+        slots=slots if slots > 0 else slots + WRAP,  # no host has as many
+        pe=pe,
+        requests=tuple(requests),
+        queues=tuple(queues),
+        is_range=is_range,
+        identity=identity,
+    )
+
+
+def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
+    """Parse `qhost -xml`; the whole cell is in it as a host named `global`."""
+    walked = iterate_xml_elements(document, HOST)
+    hosts = list[CellHost]()
+    for _, element in walked:
+        hosts.append(_host(element))
+        free_parsed_element(element)
+    if walked.root.tag != "qhost":
+        raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
+    return tuple(hosts)
+
+
+def _host(element: "_Element") -> CellHost:
+    values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
+    name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
+    counted = LEFT if name == GLOBAL else LEFT[:1]
+    return CellHost(
+        name=name,
+        load=_number(values.get("load_avg", "")),
+        left=tuple(
+            _pair(resource) for resource in resources if resource.get("dominance") in counted
+        ),
+        values=tuple(
+            _pair(resource) for resource in resources if resource.get("dominance") not in LEFT
+        ),
+    )
+
+
+def _pair(element: "_Element") -> tuple[str, str]:
+    return element.get("name") or "", element.text or ""
+
+
+def _number(text: str) -> float | None:
+    """Read a value such as 3.19 or 1.2K; None where its host has not told it, which is a -."""
+    unit = UNITS.get(text[-1:], 0.0)
+    try:
+        return float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,234 @@
+"""Reads the objects of a cell that a set-up involves, by parallel qconf queries."""
+
+import re
+import socket
+from collections.abc import Container, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine.default_consumables import query_default_consumables
+from gridbridge.batch.gridengine.status import (
+    query_all_queue_settings,
+    query_cluster_snapshot,
+    query_names,
+    query_object,
+)
+from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.errors import CommandFailed, StateError
+from gridbridge.model.cluster_snapshot import QueueInstanceStatus
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_qconf_words
+from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
+from gridbridge.model.transfer_route import GridEngineCell
+from gridbridge.shell import local_host_facts
+
+AT_ONCE = 4  # questions to a cell
+GLOBAL = "global"
+LISTS = {  # of names
+    "operators": "-so",
+    "managers": "-sm",
+    "submit_hosts": "-ss",
+    "admin_hosts": "-sh",
+    "host_groups": "-shgrpl",
+}
+PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
+SERVICE = "sge_qmaster"  # of services(5)
+OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
+PROBE_S = 5.0
+UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
+
+
+def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
+    """Query a cell's objects for set-up, with what it knows of one host."""
+    # alone: a silent cell is asked no more
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        its_queues = threads.submit(query_queue_settings, cell)
+        environments = threads.submit(_environments, cell)
+        scheduler, common = (
+            threads.submit(query_object, cell, "-ssconf"),
+            threads.submit(query_object, cell, "-sconf"),
+        )
+        of_that_host = threads.submit(_host_configuration, cell, of_host)
+        exec_hosts = threads.submit(_exec_hosts, cell, of_host)
+        user_lists = threads.submit(_user_lists, cell)
+        lists = {
+            field: threads.submit(query_names, cell, option) for field, option in LISTS.items()
+        }
+    return CellQconfSettings(
+        master=read_acting_qmaster(cell),
+        complexes=complexes,
+        queues=its_queues.result(),
+        environments=environments.result(),
+        scheduler=qconf.parse_object_attributes(scheduler.result()),
+        common=qconf.parse_object_attributes(common.result()),
+        host=of_that_host.result(),
+        exec_hosts=exec_hosts.result(),
+        user_lists=user_lists.result(),
+        **{field: future.result() for field, future in lists.items()},
+    )
+
+
+def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
+    """Query the few objects that matter of a remote cell under other administrators."""
+    return CellQconfSettings(
+        master=read_acting_qmaster(cell),
+        complexes={},
+        queues={},
+        environments=_environments(cell),
+        scheduler={},
+        common={},
+        exec_hosts={},
+        operators=query_names(cell, "-so"),
+        managers=query_names(cell, "-sm"),
+    )
+
+
+def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCellFacts:
+    """Query the objects that best-effort queues involve."""
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
+    slots: dict[str, dict[str, int]] = {}
+    for instance in query_queue_instances(cell, ""):
+        slots.setdefault(instance.queue, {})[instance.host] = instance.slots_total
+    return BestEffortCellFacts(
+        complexes=complexes,
+        queues=query_queue_settings(cell),
+        environments=_environments(cell),
+        quotas={
+            name: query_object(cell, "-srqs", name).decode() for name in query_names(cell, "-srqsl")
+        },
+        slots=slots,
+        taken=query_default_consumables(cell, complexes.values()),
+    )
+
+
+def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+    """Return every queue's configuration, by its name."""
+    return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
+
+
+def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
+    """Return the `rerun` setting of each queue but excluded and best-effort ones.
+
+    Best-effort queues accept only jobs that request them.
+    """
+    usual = (
+        settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings)
+    )
+    return {
+        settings["qname"]: settings["rerun"]
+        for settings in usual
+        if settings["qname"] not in excluded
+    }
+
+
+def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueInstanceStatus, ...]:
+    """Return every queue instance with its state letters and slots."""
+    return query_cluster_snapshot(cell, cluster, ())[0].queues
+
+
+def count_slots_on_host(cell: GridEngineCell, name: str) -> Mapping[str, int]:
+    """Return the slots of every queue on a host."""
+    instances = query_queue_instances(cell, "")
+    return {
+        instance.queue: instance.slots_total
+        for instance in instances
+        if is_same_host(instance.host, name)
+    }
+
+
+def require_qmaster_answer(cell: GridEngineCell) -> None:
+    """Send the qmaster a small query; CommandFailed tells why it does not answer."""
+    query_object(cell, "-sql")
+
+
+def query_client_version(cell: GridEngineCell) -> str:
+    """Return the version of the client programs, e.g. `SGE 8.1.9`."""
+    answer = run_client(cell, qconf.qconf_command(cell, "-help"))
+    return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def query_qmaster_clock_offset_s(cell: GridEngineCell, now: float) -> float | None:
+    """Return how far the qmaster's clock is ahead of `now`; None if qping does not tell.
+
+    qping prints the qmaster's start time and run time, both by the qmaster's clock.
+    """
+    argv = (
+        f"{cell.binaries}/qping",
+        "-info",
+        read_acting_qmaster(cell),
+        cell.qmaster_port,
+        "qmaster",
+        "1",
+    )
+    answer = run_client(cell, argv)
+    return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
+
+
+def find_other_qmaster_port(cell: GridEngineCell) -> int:
+    """Return another port at which the cell's qmaster answers, else 0.
+
+    The ports of settings.sh and services(5) are tried.
+    """
+    ports = (port for port in _known_ports(cell) if port != cell.qmaster_port)
+    return next((int(port) for port in ports if _is_qmaster(cell, port)), 0)
+
+
+def _known_ports(cell: GridEngineCell) -> Iterator[str]:
+    text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
+    yield from dict.fromkeys(PORT.findall(text))
+    with suppress(OSError):
+        yield str(socket.getservbyname(SERVICE, "tcp"))
+
+
+def _is_qmaster(cell: GridEngineCell, port: str) -> bool:
+    argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), port, "qmaster", "1")
+    try:
+        return run_client(cell.within(PROBE_S), argv).status == 0
+    except CommandFailed:
+        return False
+
+
+def read_acting_qmaster(cell: GridEngineCell) -> str:
+    """Return the host of the acting qmaster (bootstrap(5): act_qmaster)."""
+    path = f"{cell.root}/{cell.cell}/common/act_qmaster"
+    if cell.login:
+        return (
+            run_client(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
+        )
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
+
+
+def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+    """Return every parallel environment's configuration; qconf(1) shows one at a time."""
+    return {
+        name: qconf.parse_object_attributes(query_object(cell, "-sp", name))
+        for name in query_names(cell, "-spl")
+    }
+
+
+def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
+    """Return who is in the usersets of ours (access_list(5))."""
+    ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
+    shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
+    return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
+
+
+def _host_configuration(cell: GridEngineCell, name: str) -> QconfSettings | None:
+    answer = run_client(cell, qconf.qconf_command(cell, "-sconf", name))
+    if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
+        return None
+    return qconf.parse_object_attributes(answer.checked().stdout)
+
+
+def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, QconfSettings]:
+    hosts = {name.lower() for name in query_names(cell, "-sel")}
+    present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
+    return {
+        name: qconf.parse_object_attributes(query_object(cell, "-se", name)) for name in present
+    }

@@ -1,0 +1,103 @@
+"""Decides by `qsub -w v` whether a job could run in the local cell, and marks refused jobs.
+
+`qsub -w v` verifies a request without submitting it, against the cell as if it were empty: full and
+disabled queues count, load values do not. `qalter -w v` does not verify a running job, and it
+changes the lists that it is given (measured: 8.1.9).
+"""
+
+from collections.abc import Iterable
+
+from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_client
+from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
+from gridbridge.model.transfer_route import GridEngineCell
+
+REFUSED = f"{OURS}refused"  # in a job's context: why it came home
+REASON_CHARACTERS = 300
+UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of it
+FOUND = (
+    b"found suitable queue"  # said before a uid below min_uid, such as the service's, is refused
+)
+SCRIPT = b"true\n"
+
+
+def keep_refused_job_home(
+    cell: GridEngineCell, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
+) -> bool:
+    """Mark a refused job so that it stays at home; False if no local queue could run it."""
+    for hard, queues in variants:
+        if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
+            mark_refused_job(cell, job, hard=hard, queues=queues, reason=reason)
+            return True
+    return False
+
+
+def request_with_replaced_lists(
+    own: JobRequest, hard: Pairs | None, queues: str | None
+) -> JobRequest:
+    """Return a job's request with another resource or queue list."""
+    conditions = {"hard": own.hard if hard is None else hard}
+    return own.but(queues=own.queues if queues is None else queues, **conditions)
+
+
+def could_run_at_home(cell: GridEngineCell, request: JobRequest) -> bool:
+    """Say whether an empty local queue could run such a job; CommandFailed if unknown.
+
+    A resource that hosts only report as a load value is ignored, because it changes all the time.
+    """
+    answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
+    words = answer.stderr + answer.stdout
+    if FOUND in words:
+        return True
+    if (
+        answer.status < 0
+        or answer.status == TRY_LATER
+        or any(s in words.lower() for s in NOT_REACHED)
+    ):
+        answer.checked()
+    name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
+    conditions = tuple(pair for pair in request.hard if pair[0] != name)
+    if conditions == request.hard or not _is_reported(cell, request.queues, name):
+        return False
+    return could_run_at_home(cell, request.but(hard=conditions))
+
+
+def _is_reported(cell: GridEngineCell, queues: str, name: str) -> bool:
+    """Say whether a host of some queue reports a load value (hl), whatever it is now."""
+    among = ("-q", queues) if queues else ()
+    answer = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
+    return f"hl:{name}=".encode() in answer.checked().stdout
+
+
+def verify_request_command(cell: GridEngineCell, request: JobRequest) -> Argv:
+    """Build the command that verifies a request; `-clear` comes first, as it resets `-w` too."""
+    options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
+    options += ("-q", request.queues) if request.queues else ()
+    options += ("-P", request.project) if request.project else ()
+    options += ("-ckpt", request.checkpoint) if request.checkpoint else ()
+    options += client_commands.qsub_resource_options("-hard", request.hard)
+    return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
+
+
+def mark_refused_job(
+    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+) -> None:
+    """Replace a job's lists, and write the refusal into its context for `qstat -j`."""
+    run_client(
+        cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)
+    ).checked()
+
+
+def mark_refused_job_command(
+    cell: GridEngineCell, job: str, *, hard: Pairs | None, queues: str | None, reason: str
+) -> Argv:
+    """Build the one command that changes a refused job's lists and context."""
+    options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
+    options += ("-hard", "-q", queues) if queues is not None else ()
+    note = "".join(
+        " " if character in "\n\t" else ";" if character == "," else character
+        for character in reason
+    )
+    note = f"{REFUSED}={note[:REASON_CHARACTERS]}"
+    return (f"{cell.binaries}/qalter", *options, "-ac", note, job)

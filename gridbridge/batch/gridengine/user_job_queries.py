@@ -1,0 +1,142 @@
+"""Queries and changes users' own jobs in a cell, for the commands that users call."""
+
+from datetime import UTC, datetime
+
+from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine.client_commands import Argv
+from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.qsub_verify import convert_qsub_verify_to_xml
+from gridbridge.batch.gridengine.status import query_object
+from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
+from gridbridge.batch.gridengine.submit import alter_job as alter_job
+from gridbridge.batch.gridengine.submitted_request import (
+    has_array_task,
+    is_interactive_job,
+    parse_job_cwd,
+    parse_job_request,
+    parse_minimum_slots,
+    parse_owner_and_account,
+    parse_parallel_request,
+)
+from gridbridge.errors import ParseError
+from gridbridge.model.cluster_snapshot import ListedJobStatus
+from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.job_request import Pairs
+from gridbridge.model.qconf_attributes import ValuesByHost, parse_qconf_words, parse_values_by_host
+from gridbridge.model.status_report import printable_text
+from gridbridge.model.transfer_route import GridEngineCell
+
+GROUP = "@"  # begins the name of a host group
+
+
+def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
+    """Return a listed job; ParseError if the job or the task does not exist."""
+    xml = query_job_xml(cell, str(job))
+    if task and not has_array_task(xml, task):
+        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+    return _read(xml)
+
+
+def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None:
+    """Return a listed job's states and hindrances; None if it is not listed.
+
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries it
+    about a waiting job. Only the job's owner and operators get an answer.
+    """
+    answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
+    if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
+        return None
+    detail = parse_job_detail(answer.checked().stdout)[0]
+    listed = (
+        run_client(cell, client_commands.list_jobs_of_owner_command(cell, detail.owner), zone="UTC")
+        .checked()
+        .stdout
+    )
+    taken_at = datetime.now(UTC)
+    snapshot = parse_cluster_snapshot(
+        listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC
+    )
+    rows = snapshot.jobs.get(job, ())
+    hindrances = detail.messages
+    if not hindrances and any(row.state.can_start for row in rows):
+        hindrances = _verified(cell, str(job))
+    return ListedJobStatus(
+        job_id=job, owner=detail.owner, rows=rows, errors=detail.errors, hindrances=hindrances
+    )
+
+
+def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
+    """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
+    answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
+    lines = answer.stdout.decode("utf-8", "replace").splitlines()
+    heads = (f"Job {job} ", "verification: ")
+    reasons = (line for line in lines if not line.startswith(heads[1]))
+    return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
+
+
+def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
+    """Return which users' and kinds of jobs a queue accepts.
+
+    An attribute that differs by host is unknown, unless the queue has only one host.
+    """
+    settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
+    hosts = parse_qconf_words(settings.get("hostlist", ""))
+    values = {name: _value_on(hosts, parse_values_by_host(text)) for name, text in settings.items()}
+    plain = {name: value for name, value in values.items() if value is not None}
+    lists = parse_qconf_words(plain.get("user_lists", ""))
+    shown = [qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in lists]
+    slots = plain.get("slots", "")
+    return QueueAdmission(
+        slots=int(slots) if slots.isdigit() else None,
+        environments=parse_qconf_words(plain["pe_list"]) if "pe_list" in plain else None,
+        people=tuple(
+            person
+            for user_list in shown
+            for person in parse_qconf_words(user_list.get("entries", ""))
+        )
+        or None,
+    )
+
+
+def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
+    """Return an attribute's value on a queue's only host; None if host groups decide it."""
+    if not value.others:
+        return value.usual
+    names = [where.lower() for where, _ in value.others]
+    if len(hosts) != 1 or hosts[0].startswith(GROUP):
+        return None
+    is_by_group = any(name.startswith(GROUP) for name in names)
+    return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
+
+
+def preview_submitted_job(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
+    """Return the job that qsub would submit from this directory as this caller."""
+    answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
+    if answer.status:
+        lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
+        why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable_text(why)}")
+    return _read(convert_qsub_verify_to_xml(answer.stdout, person))
+
+
+def build_alter_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+    """Return the command line that changes a job."""
+    return client_commands.alter_job_command(cell, job, options)
+
+
+def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
+    """Return the options that replace a job's resources."""
+    return client_commands.replacement_resource_options(hard, soft, stays)
+
+
+def _read(xml: bytes) -> SubmittedJob:
+    pe, slots = parse_parallel_request(xml)
+    return SubmittedJob(
+        request=parse_job_request(xml),
+        account=parse_owner_and_account(xml)[1],
+        pe=pe,
+        slots=slots,
+        fewest=parse_minimum_slots(xml),
+        cwd=parse_job_cwd(xml),
+        is_interactive=is_interactive_job(xml),
+    )

@@ -1,0 +1,58 @@
+"""Runs the verbs of gridbridge-as-root and gridbridge-as-user through sudo."""
+
+import logging
+import os
+from collections.abc import Mapping
+
+from gridbridge.errors import RemoteJobNotOurs
+from gridbridge.model.fixed_paths import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
+
+SUDO = ("/usr/bin/sudo", "-n")
+BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+LIMIT_S = 60.0
+SUDO_AS_USER = ("/usr/bin/sudo", "-n", AS_USER)
+ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
+_is_personal = False
+_log = logging.getLogger(__name__)
+
+
+def run_gridbridge_as_root(*words: str) -> None:
+    """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
+    sudo = SUDO if os.geteuid() else ()
+    run_program((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()
+
+
+def choose_sudo_or_personal_call(policy: Policy) -> None:
+    """Choose for this process whether gridbridge-as-user runs by sudo or as the person."""
+    global _is_personal  # of this process, as the connections of shell/ssh
+    _is_personal = policy.is_personal
+
+
+def run_gridbridge_as_user(
+    *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
+) -> CompletedProgram:
+    """Run gridbridge-as-user with these arguments; RemoteJobNotOurs if the job id was reused."""
+    way = ALONE if _is_personal else SUDO_AS_USER
+    answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
+    _log_ledger_cuts(answer.stderr)
+    if answer.status == NOT_OURS:
+        raise RemoteJobNotOurs(gridbridge_as_user_refusal(answer))
+    return answer
+
+
+def _log_ledger_cuts(output: bytes) -> None:
+    """Log that root's ledger was truncated and repaired."""
+    for line in output.decode("utf-8", "replace").splitlines():
+        match line.split():
+            case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
+                _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
+
+
+def gridbridge_as_user_refusal(answer: CompletedProgram) -> str:
+    """Return the message with which gridbridge-as-user refused to act."""
+    lines = answer.stderr.decode("utf-8", "replace").splitlines()
+    return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

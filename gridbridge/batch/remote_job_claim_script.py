@@ -1,0 +1,53 @@
+"""The part of the wrapper that claims a remote job before its first process (model.transfer.claim).
+
+Only jobs with claims load this module; file.sh and grant.sh run within job.sh.
+"""
+
+import os
+
+from gridbridge.errors import StateError
+from gridbridge.model.transfer import claim
+from gridbridge.shell.runner import quote_for_sh
+from gridbridge.shell.safe_files import random_file_name, replace_file_atomically
+
+GRANTS = ".gridbridge/grants"  # below the home of the service's account there
+HERE = __file__.rpartition("/")[0]
+
+
+def new_remote_job_claim(route_says: str) -> str:
+    """Return a new claim of the route's kind, with a random token of two halves."""
+    return random_file_name(random_file_name(f"{route_says.partition(' ')[0]}."))
+
+
+def write_claim_key(of: str, spool: str, uid: int) -> None:
+    """Write the key of a claim by file, readable by the caller alone.
+
+    Other kinds of claims have no key. Raises StateError if the folder of keys does not
+    belong to the spool's owner, since anyone may create names in the spool, or if the key can't be
+    written.
+    """
+    if claim.split_claim(of)[0] != claim.FILE:
+        return
+    folder, (name, word) = f"{spool}/{claim.FOLDER}", claim.claim_key_file(of, uid)
+    try:
+        is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    if not is_services:
+        raise StateError(f"{folder}: {claim.NOT_SERVICES}")
+    replace_file_atomically(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
+
+
+def remote_job_claim_lines(of: str, route_says: str, spool: str, uid: int) -> str:
+    """Return the sh lines that claim a person's job before it starts."""
+    kind = claim.split_claim(of)[0]
+    if kind == claim.FILE:
+        assignments = (
+            f"gb_key={quote_for_sh(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
+        )
+    else:
+        _, patience_s, account = route_says.split()
+        name = claim.claim_file_name(of, uid)
+        assignments = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
+    with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
+        return assignments + body.read()

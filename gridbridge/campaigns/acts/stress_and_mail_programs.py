@@ -1,0 +1,95 @@
+"""Runs programs of the site for campaigns: stress scripts, mail and notification commands."""
+
+import logging
+import math
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from email.message import EmailMessage
+from email.utils import formatdate
+
+from gridbridge.batch import privileged_helper_calls
+from gridbridge.errors import CommandFailed
+from gridbridge.model.campaigns.campaign_sections import (
+    ClusterCampaignsSection,
+    NotificationsSection,
+)
+from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel
+from gridbridge.model.fixed_paths import WISH
+from gridbridge.shell.runner import run_program
+
+TIMEOUT_S = 10.0
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+_log = logging.getLogger(__name__)
+
+
+def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
+    """Run the clusters' stress scripts in parallel; return each script's number by cluster.
+
+    A failed script counts as infinite stress. Clusters without a script are left out. The factor is
+    CiGri's stress_factor.
+    """
+    scripts = {
+        name: section.stress_script for name, section in clusters.items() if section.stress_script
+    }
+    with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
+        factors = threads.map(_query_stress_factor, scripts.values(), scripts)
+        return dict(zip(scripts, factors, strict=True))
+
+
+def _query_stress_factor(script: str, cluster: str) -> float:
+    try:
+        result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
+    except CommandFailed as error:
+        why = str(error)
+    else:
+        with suppress(ValueError):
+            factor = float(result.stdout)
+            if not math.isnan(factor):
+                return factor
+        why = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
+        why = f"it told no number: {why}"
+    _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
+    return math.inf
+
+
+NOTIFY_TIMEOUT_S = 30.0
+LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # programs that hang are killed earlier
+MOST_BYTES = 1 << 16  # of a notification program's output
+NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
+
+
+def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
+    """Send a message to its subscriber; CommandFailed or OSError if sending failed.
+
+    By mail, by the site's notification command, or by the subscriber's own program.
+    """
+    subscription = message.subscription
+    if subscription.way is NotificationChannel.PROGRAM:
+        privileged_helper_calls.run_gridbridge_as_user(
+            "notify-owner", f"{WISH}{subscription.token}", *message.words
+        ).checked()
+        return
+    if subscription.way is NotificationChannel.MAIL:
+        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends nothing
+        text = notification_email(message)
+    else:
+        argv, text = (policy.command, subscription.identity), _notification_text(message).encode()
+    run_program(argv, NOTIFY_ENVIRONMENT, NOTIFY_TIMEOUT_S, text, MOST_BYTES).checked()
+
+
+def notification_email(message: CampaignNotification) -> bytes:
+    """Return a notification as an e-mail; a campaign's name can't add a header."""
+    email = EmailMessage()
+    email["To"] = message.subscription.identity
+    email["Subject"] = message.subject
+    email["Date"] = formatdate(localtime=True)
+    email["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office replies
+    email.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
+    return email.as_bytes()
+
+
+def _notification_text(message: CampaignNotification) -> str:
+    return "".join(f"{line}\n" for line in (message.subject, *message.lines))

@@ -1,0 +1,268 @@
+"""Implements `gridsub --check`: shows which tasks of a campaign would go to which cluster."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from gridbridge.campaigns.cli import REFUSED
+from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
+from gridbridge.cli import output
+from gridbridge.config.site import OF_KIND
+from gridbridge.decisions.campaigns import campaign_cycle
+from gridbridge.decisions.transfer.cluster_offers_for_request import list_names_not_offered
+from gridbridge.errors import ConfigError
+from gridbridge.model import names_offered_by_cluster
+from gridbridge.model.campaigns.admission import AdmissionResult
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.status_report import printable_text, with_noun
+from gridbridge.program import users_configuration
+from gridbridge.state import drains, published_file_formats, published_json
+
+BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
+NEVER = datetime.max.replace(tzinfo=UTC)  # a preview is not submitted
+TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
+NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
+SPREAD = (
+    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
+    " than it asks for; pe chooses an environment"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignPreviewAtCluster:
+    """How many tasks a cluster would get in the next cycle, and what the cluster lacks."""
+
+    cluster: str
+    free_slots: int | None  # None: nobody knows
+    tasks: int
+    lacks: tuple[int, int] | None = None  # slots of a task, and fewer of the whole cluster
+    unknown: tuple[str, ...] = ()  # "queue long": what its tasks ask for and it does not offer
+    is_drained: bool = False
+    is_stressed: bool = False
+    has_prologue: bool = False  # which runs there first
+    may_be_spread: bool = False  # nobody knows a parallel environment for a task's hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridsubCheckResult:
+    """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
+
+    admitted: AdmissionResult
+    tasks: int
+    there: tuple[CampaignPreviewAtCluster, ...]
+    before: int  # tasks of others that wait, and go first
+
+
+def preview_campaign(
+    parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
+) -> GridsubCheckResult:
+    """Return which clusters an admitted campaign's tasks would be sent to now."""
+    policy = _policy(admission.jdl, path)
+    admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
+    tasks = len(parsed.parameters)
+    is_test = admission.jdl.type is CampaignType.TEST
+    tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
+    requests = admission.jdl.clusters.items()
+    free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
+    drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
+    slots_by_cluster = {
+        cluster.name: cluster.slots
+        for cluster in published_events_and_tasks.published_grid_clusters(folder)
+    }
+    lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
+    unknown = {name: _unknown(request, name, folder) for name, request in requests}
+    room = {
+        name: ClusterCapacity(
+            free_slots=slots,
+            is_drained=name in drained,
+            is_stressed=name in stressed,
+        )
+        for name, slots in free.items()
+        if slots is not None and not lacks[name] and not unknown[name]
+    }
+    sent = {
+        send.cluster: send.tasks
+        for send in campaign_cycle.plan_campaign_cycle(_alone(admission.jdl, tasks, room)).sends
+    }
+    return GridsubCheckResult(
+        admitted=admission,
+        tasks=tasks,
+        there=tuple(
+            CampaignPreviewAtCluster(
+                cluster=name,
+                free_slots=slots,
+                tasks=sent.get(name, 0),
+                lacks=lacks[name],
+                unknown=unknown[name],
+                is_drained=name in drained,
+                is_stressed=name in stressed,
+                has_prologue=bool(admission.jdl.clusters[name].prologue),
+                may_be_spread=_may_be_spread(admission.jdl.clusters[name], name, policy, folder),
+            )
+            for name, slots in free.items()
+        ),
+        before=0
+        if is_test
+        else sum(campaign.waiting for campaign in campaign_client.published_campaigns(folder)),
+    )
+
+
+def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
+    return (needed, available) if available and available < needed else None
+
+
+def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
+    """Return the requested objects that a cluster lacks, by its last answer to the poller.
+
+    Empty while the cluster has not answered. Best-effort tasks use best-effort queues where these
+    exist.
+    """
+    published = published_file_formats.read_offered_names(cluster, folder)
+    if published is None:
+        return ()
+    offered = names_offered_by_cluster.decode_offered_names(published)
+    has_own = request.is_besteffort and any(name.startswith(BESTEFFORT) for name in offered.queue)
+    queue = "" if has_own else request.queue
+    missing = list_names_not_offered(
+        offered, pe=request.environment, project=request.project, queue=queue
+    )
+    per_host = request.slots // max(1, request.nodes)
+    if request.environment or request.slots == 1 or offered.environment(request.nodes, per_host):
+        return missing
+    return (
+        *missing,
+        names_offered_by_cluster.missing_parallel_env_reason(request.nodes, per_host).removeprefix(
+            "no "
+        ),
+    )
+
+
+def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
+    """Say whether a task's slots may lie on more hosts than requested.
+
+    Grid Engine places slots by the parallel environment, and the cluster has not listed its
+    environments yet.
+    """
+    is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
+    asks = request.nodes > 0 and request.slots > 1 and not request.environment
+    return (
+        is_by_environment
+        and asks
+        and published_file_formats.read_offered_names(cluster, folder) is None
+    )
+
+
+def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
+    """Return a cycle's input with this campaign alone, and with its prologues done."""
+    ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
+    campaign = Campaign(
+        number=0,
+        uid=os.getuid(),
+        owner="",
+        state=CampaignState.IN_TREATMENT,
+        submitted_at=NEVER,
+        tasks=tasks,
+        digest="",
+        jdl=replace(jdl, clusters=ready),
+    )
+    waiting = {0: tasks}
+    return CampaignCycleSituation(
+        campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks
+    )
+
+
+def _stressed(folder: str) -> tuple[str, ...]:
+    """Return the clusters that were under stress in the runner's last cycle."""
+    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+    return last.stressed if last else ()
+
+
+def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
+    """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
+    last = published_campaign_files.read_published_campaign_value(ShownTaskSendReasons, folder)
+    if last and is_besteffort and cluster in last.besteffort_slots:
+        return last.besteffort_slots[cluster]
+    if last and cluster in last.free_slots:
+        return last.free_slots[cluster]
+    polled = published_json.read_published_value(
+        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", PublishedClusterStatus
+    )
+    return polled.free_slots if polled and not polled.trouble else None
+
+
+def _policy(jdl: Jdl, path: str) -> Policy:
+    """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
+    policy, _ = users_configuration.load_users_configuration(path)
+    unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
+    if unknown:
+        names = ", ".join(sorted(policy.clusters))
+        raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {names}",))
+    return policy
+
+
+def print_submission_check(parsed: ParsedJdl) -> int:
+    """Print the admission rules that applied and the clusters; return 1 for a refusal."""
+    admission = admission_rules.apply_site_admission_rules(parsed)
+    for fired in admission.fired:
+        for change in fired.changes:
+            output.print_line(f"rule {fired.rule} changes {printable_text(change)}")
+    if admission.refusal:
+        output.print_error(f"gridsub: {printable_text(admission.refusal)}")
+        return REFUSED
+    previewed = preview_campaign(parsed, admission)
+    output.print_line(
+        f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')},"
+        " nothing is stored"
+    )
+    for cluster in previewed.there:
+        output.print_line(_sentence(cluster))
+        if cluster.may_be_spread:
+            output.print_line(SPREAD.format(cluster.cluster))
+    waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
+    if waiting:
+        output.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
+    if previewed.before:
+        before = with_noun(previewed.before, "task")
+        verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
+        output.print_line(f"{before} of campaigns before it {verbs} first")
+    return 0
+
+
+def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
+    if all(cluster.lacks for cluster in clusters):
+        return TOO_SMALL
+    return (
+        NOWHERE
+        if all(cluster.lacks or cluster.unknown for cluster in clusters)
+        else "for free slots"
+    )
+
+
+def _sentence(cluster: CampaignPreviewAtCluster) -> str:
+    if cluster.lacks:
+        needed, has = cluster.lacks
+        needs = f"a task needs {with_noun(needed, 'slot')}, and it has {has}"
+        return f"{cluster.cluster}: {needs}: none goes there"
+    if cluster.unknown:
+        return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
+    if cluster.is_drained or cluster.is_stressed:
+        state = "drained" if cluster.is_drained else "under stress"
+        return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
+    if cluster.free_slots is None:
+        return f"{cluster.cluster}: nobody knows its free slots yet"
+    free, tasks = (
+        with_noun(cluster.free_slots, "free slot"),
+        with_noun(cluster.tasks, "task"),
+    )
+    when = "once its prologue has ended there" if cluster.has_prologue else "now"
+    return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

@@ -1,0 +1,483 @@
+"""Query clusters for capacities and the states of campaign tasks; named after CiGri's updator.
+
+A task that its cluster does not list is not assumed to have ended. Nothing is decided about a
+cluster that does not answer. A task without an accounting record is waited for.
+"""
+
+import logging
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from gridbridge.campaigns.acts import array_submission as at_clusters
+from gridbridge.campaigns.acts import stress_and_mail_programs
+from gridbridge.campaigns.runner.campaign_straggler_finder import (
+    CampaignStragglerFinder,
+    positions_of_nonlast_attempts,
+)
+from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
+    arrays_with_all_tasks_waiting,
+    campaign_capacity_by_cluster,
+    clusters_accepting_campaign_tasks,
+    count_listed_tasks_by_cluster,
+    elapsed_seconds_of_running_tasks,
+    listed_task_indices,
+    running_task_indices,
+)
+from gridbridge.campaigns.runner.cluster_queries import (
+    ArrayLimitCache,
+    ClusterSnapshotFetcher,
+    query_live_task_indices,
+    query_task_ends,
+)
+from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
+from gridbridge.campaigns.runner.root_ledger_closing import LedgerStateMismatchDetector
+from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
+    Marked,
+    MissingTaskRows,
+    TaskDeletionMarkRows,
+)
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.decisions.campaigns.attempt_ends import (
+    NO_CANCELLATION_MARKS,
+    ArrayWithMissingTasks,
+    MissingAttemptJudge,
+    ReportedEnds,
+    close_attempts_without_end,
+    select_attempts_with_conflicting_ends,
+    select_future_ends,
+)
+from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
+from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    AttemptOutcomeAtCluster,
+    Campaign,
+    CampaignArray,
+    RootLedgerArray,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    LastPrologueAttempt,
+    ListedTaskCounts,
+)
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_WAITING
+from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.fixed_paths import RUNNER_RAN
+from gridbridge.model.policy import Policy
+from gridbridge.shell.clock import Clock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+
+USUAL_S = 15.0  # until Grid Engine writes an accounting record, by default
+ARRAYS_AT_ONCE = 20  # submitted by one call
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlistedArrayAttempts:
+    """The attempts of an array that its cluster does not list."""
+
+    array: CampaignArray
+    missing: Mapping[TaskAttempt, float]  # with the seconds since they were last listed
+    pending: int  # attempts whose ends are not known
+    is_listed: bool  # whether its cluster lists any task
+
+    def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
+        """Return sorted indices that are missing for `least_s`, or have no record to wait for."""
+        missing = self.missing.items()
+        return tuple(
+            sorted(
+                attempt.place
+                for attempt, for_s in missing
+                if for_s >= least_s or attempt.place in unrecorded
+            )
+        )
+
+    def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
+        """Return the attempts that count as lost unless the cluster reports their ends now."""
+        return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
+
+    def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
+        """Return the missing attempts at these indices; no others were queried."""
+        return {
+            attempt: missed_s
+            for attempt, missed_s in self.missing.items()
+            if attempt.place in indices
+        }
+
+
+class CampaignSituationGatherer:
+    """Gathers the situation of a campaign cycle from clusters and state file."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        database: StateFile,
+        predictions: CampaignStatisticsRows,
+        marks: TaskDeletionMarkRows,
+        clock: Clock,
+        *,
+        is_dry: bool = False,
+        ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = at_clusters.ledger_arrays,
+        ran: str = RUNNER_RAN,
+    ) -> None:
+        """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""
+        self._policy = policy
+        self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
+        self._campaigns = CampaignRows(database)
+        self._tries = CampaignAttemptRows(database, self._campaigns)
+        self._copies = SpeculativeAttemptRows(database, self._campaigns)
+        self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
+        self._events = CampaignEventRows(database)
+        self._limits = ArrayLimitCache(policy, clock)
+        self._predictions = predictions
+        self._marks = marks
+        self._clock = clock
+        self._missing = MissingAttemptTracker(MissingTaskRows(database), clock, ran, is_dry=is_dry)
+        self._restored = LedgerStateMismatchDetector(self._campaigns, ledger_arrays)
+        self._disputed: list[AttemptOutcomeAtCluster] = []  # in the last cycle
+        self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
+        self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
+        self._fast: set[tuple[str, str]] = set()  # cluster and host with a fast clock
+        self.answers: dict[str, ClusterSnapshot] = {}  # from the last cycle
+        self.others: dict[str, ClusterSnapshot] = {}  # unused clusters, from other programs
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # seconds of running tasks
+
+    def news(self) -> list[ClusterSnapshot]:
+        """Return the last snapshots that the poller has not published yet."""
+        return [
+            snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled
+        ]
+
+    def look(self) -> CampaignCycleSituation:
+        """Return the situation of this cycle: all inputs of the decision."""
+        campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
+        waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
+        answers, rivals = self._ask(used, arrays), self._copies.rivals(_numbers(campaigns))
+        by_task = group_attempts_by_task(rivals)
+        released, steps = _released(arrays, answers), self._tries.steps(campaigns)
+        of_tasks = _of_tasks(released, steps)
+        extra = positions_of_nonlast_attempts(rivals)
+        self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
+        events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
+        lost = _at_clusters(arrays, select_clusters_declared_lost(events, dropped))
+        marks = self._marks.all()
+        judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        attempts, over = self._ended(released, answers, judge)
+        self._missing.keep(arrays)
+        attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
+        ended = tuple(_of_ordinary_tasks(attempts))
+        return CampaignCycleSituation(
+            campaigns=campaigns,
+            waiting=waiting,
+            kept_off=self._campaigns.kept_off(),
+            arrays=arrays,
+            room=self._room(campaigns, waiting),
+            max_tasks=self._policy.runner.max_tasks,
+            there=self._count_tasks(of_tasks, answers),
+            tried=self._tried(campaigns),
+            ended=ended,
+            over=over,
+            disputed=tuple(self._disputed),
+            missed=tuple(self._missing.changed),
+            ratios=self._predictions.ratios(_numbers(campaigns)),
+            wiped=_wiped(arrays, marks),
+            at=self._clock.now(),
+            asked=frozenset(used & self._policy.clusters.keys()),
+            silent=_error_messages(self._asking.troubles),
+            back_at=self._events.back_at(),
+            dropped=dropped,
+            earlier=self._tries.earlier(ended, by_task),
+            events=events,
+            records=self._events.records(_numbers(campaigns)),
+            failures=self._policy.failures,
+            rivals=rivals,
+            tails=self._tails.look(campaigns, arrays, answers, by_task, self._clock.now()),
+            finalize=self._policy.finalize,
+            arrays_at_once=ARRAYS_AT_ONCE,
+            steps=steps,
+            stepped=tuple(_of_prologues(attempts)),
+            idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
+            last_arrays=self._last_arrays(campaigns),
+            behind=self._restored.behind_campaigns(campaigns, events),
+        )
+
+    def _count_tasks(
+        self, arrays: Iterable[CampaignArray], answers: Mapping[str, ClusterSnapshot]
+    ) -> tuple[ListedTaskCounts, ...]:
+        sections = self._policy.campaigns
+        return count_listed_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
+
+    def _room(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> Mapping[str, ClusterCapacity]:
+        """Return the capacities of the clusters that answered."""
+        scripts, open_clusters = (
+            self._scripts(campaigns, waiting),
+            clusters_accepting_campaign_tasks(campaigns, waiting),
+        )
+        limits = self._limits.of(open_clusters & self.answers.keys())
+        return campaign_capacity_by_cluster(
+            self._policy,
+            self.answers,
+            stress_and_mail_programs.run_cluster_stress_scripts(scripts),
+            limits,
+            drains.list_drained_clusters(),
+        )
+
+    def _ask(self, used: Set[str], arrays: Iterable[CampaignArray]) -> dict[str, ClusterSnapshot]:
+        """Query the used clusters; take recent snapshots of other programs for the rest."""
+        limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
+        self.answers = self._asking.ask(used, arrays, limit_s)
+        self.others = self._asking.recent_snapshots(unused, limit_s)
+        return self.answers
+
+    def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
+        """Return the clusters to which test campaigns have submitted tasks."""
+        tests = (
+            campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST
+        )
+        return {number: self._tries.tried(number) for number in tests}
+
+    def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
+        """Return the last array at each cluster, for campaigns with prologues or epilogues."""
+        with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
+        return {
+            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters)
+            for campaign in with_steps
+        }
+
+    def _scripts(
+        self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
+    ) -> dict[str, ClusterCampaignsSection]:
+        """Return the configuration sections of clusters that may get tasks."""
+        open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
+        return {
+            name: section
+            for name, section in self._policy.campaigns.items()
+            if name in open_clusters
+        }
+
+    def _ended(
+        self,
+        arrays: Iterable[CampaignArray],
+        answers: dict[str, ClusterSnapshot],
+        judge: MissingAttemptJudge,
+    ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
+        """Return the ended attempts, and the arrays that are over.
+
+        Arrays whose tasks are all listed are skipped, because most arrays are listed whole.
+        """
+        self._missing.begin()
+        self._restored.begin()
+        looks = [*filter(None, (self._look_at(array, answers[array.cluster]) for array in arrays))]
+        by_array = {look.array: look for look in looks}
+        indices = self._indices_to_query(looks, judge)
+        reported = self._told_ends(looks, indices)
+        missing = {
+            look.array: look.at(indices[look.array]) for look in looks if look.array in reported
+        }
+        ends = {
+            array: judge.believed(array, absent, reported[array])
+            for array, absent in missing.items()
+        }
+        living = self._living(
+            array for array, absent in missing.items() if judge.late(absent, ends[array])
+        )
+        counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
+        self._disputed.clear()
+        for array, absent in missing.items():
+            self._tell_disputed(
+                array.cluster, select_attempts_with_conflicting_ends(absent, ends[array])
+            )
+            self._tell_future(array.cluster, reported[array])
+            look = by_array[array]
+            missing_array = self._missing_array(look, living.get(array))
+            counted[array] = self._counted(
+                array, judge.ended(array, absent, ends[array], missing_array), judge
+            )
+        return self._settled(looks, counted)
+
+    def _settled(
+        self,
+        looks: Iterable[UnlistedArrayAttempts],
+        counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]],
+    ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
+        """Return all ended attempts, and the arrays that are over.
+
+        Campaigns that lack arrays of root's ledger are left out. The ledger is imported first,
+        because a task that would be retried may already have been retried.
+        """
+        ended: list[TaskAttempt] = []
+        over: list[CampaignArray] = []
+        for look in looks:
+            is_behind = look.array.campaign in self._restored.behind
+            attempts = () if is_behind else counted.get(look.array, ())
+            self._missing.settle(look.missing, attempts)
+            ended += attempts
+            over += [look.array] if len(attempts) == look.pending else []
+        return tuple(ended), tuple(over)
+
+    def _counted(
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
+    ) -> tuple[TaskAttempt, ...]:
+        """Return the ends that count; drop ends that an unknown deletion of ours may explain."""
+        is_doubted = judge.doubts(array, attempts)
+        return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
+
+    def _indices_to_query(
+        self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
+    ) -> dict[CampaignArray, tuple[int, ...]]:
+        """Return the indices whose ends are queried: their records should exist by now.
+
+        A forged record then lies beside the true one, and neither is believed. Tasks deleted before
+        their start have no record and are queried at once.
+        """
+        missing = [look for look in looks if look.missing]
+        within_s = self._told_within_s({look.array.cluster for look in missing})
+        by_array = {
+            look.array: look.indices(within_s[look.array.cluster], judge.left(look.array))
+            for look in missing
+        }
+        return {array: indices for array, indices in by_array.items() if indices}
+
+    def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
+        """Return how soon each cluster writes accounting records; the default if unknown."""
+        limits = self._limits.of(clusters)
+        return {
+            name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters
+        }
+
+    def _told_ends(
+        self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
+    ) -> dict[CampaignArray, ReportedEnds]:
+        """Query the ends of missing tasks; search all records once before a task is lost."""
+        most_s = self._policy.runner.forgotten_s
+        late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
+        self._searched &= {attempt for attempts in late.values() for attempt in attempts}
+        unread = {array for array, attempts in late.items() if attempts - self._searched}
+        ends = self._ends(indices, unread)
+        self._searched.update(*(late[array] for array in unread & ends.keys()))
+        return ends
+
+    def _ends(
+        self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
+    ) -> dict[CampaignArray, ReportedEnds]:
+        return query_task_ends(self._policy, indices, late)
+
+    def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
+        return query_live_task_indices(self._policy, arrays)
+
+    def _look_at(
+        self, array: CampaignArray, snapshot: ClusterSnapshot
+    ) -> UnlistedArrayAttempts | None:
+        """Return the missing attempts of an array; None if its cluster lists all of it."""
+        listed = listed_task_indices(array, snapshot)
+        self._missing.observe(array, listed, running_task_indices(array, snapshot))
+        if len(listed) == array.size:
+            return None
+        pending = self._tries.pending_places(array)
+        missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
+        return UnlistedArrayAttempts(
+            array=array, missing=missing, pending=len(pending), is_listed=bool(listed)
+        )
+
+    def _missing_array(
+        self, look: UnlistedArrayAttempts, lives: frozenset[int] | None
+    ) -> ArrayWithMissingTasks:
+        return ArrayWithMissingTasks(
+            is_listed=look.is_listed,
+            lives=lives,
+            ran=self._missing.ran(look.array),
+            sent_s=(self._clock.now() - look.array.intended_at).total_seconds(),
+        )
+
+    def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
+        """Yield the attempts at clusters that root has written off."""
+        for array in arrays:
+            of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+            yield from close_attempts_without_end(
+                self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
+            )
+
+    def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
+        """Log tasks with contradictory records once: one record may be forged."""
+        for attempt in attempts:
+            self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
+            if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
+                self._told.add(key)
+                name = f"{attempt.campaign}.{attempt.array}"
+                _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
+
+    def _tell_future(self, cluster: str, ends: ReportedEnds) -> None:
+        """Log each host with a fast clock once."""
+        for end in select_future_ends(ends):
+            if (key := (cluster, end.host)) not in self._fast:
+                self._fast.add(key)
+                ahead_s = (end.ended_at - self._clock.now()).total_seconds()
+                message = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
+                _log.warning(message, cluster, end.host, ahead_s)
+
+
+def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
+    return {cluster: one_line_error_message(error) for cluster, error in errors.items()}
+
+
+def _of_ordinary_tasks(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
+    return [attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task)]
+
+
+def _of_prologues(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
+    return [attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)]
+
+
+def _numbers(campaigns: Iterable[Campaign]) -> list[int]:
+    return [campaign.number for campaign in campaigns]
+
+
+def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set[str]:
+    used = {name for campaign in campaigns for name in campaign.jdl.clusters}
+    return used | {array.cluster for array in arrays}
+
+
+def _at_clusters(arrays: Iterable[CampaignArray], clusters: Container[str]) -> list[CampaignArray]:
+    return [array for array in arrays if array.cluster in clusters]
+
+
+def _of_tasks(
+    arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueAttempt]
+) -> list[CampaignArray]:
+    once = {(step.campaign, step.array) for step in steps}
+    return [array for array in arrays if (array.campaign, array.number) not in once]
+
+
+def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
+    """Return the campaigns and clusters where nikita deletes waiting tasks."""
+    of_waiting = {
+        array
+        for array, marked in marks.items()
+        if any(mark.wiped_for in REASONS_OF_WAITING for mark in marked.values())
+    }
+    return frozenset(
+        (array.campaign, array.cluster)
+        for array in arrays
+        if (array.campaign, array.number) in of_waiting
+    )
+
+
+def _released(arrays: Iterable[CampaignArray], answers: Container[str]) -> list[CampaignArray]:
+    """Return the released arrays at clusters that answered."""
+    is_released = ArraySubmissionState.RELEASED
+    return [array for array in arrays if array.state is is_released and array.cluster in answers]

@@ -1,0 +1,369 @@
+"""Parses the value of each JDL key, and says which value was expected."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
+from gridbridge.model.campaigns.jdl import JdlDataset
+from gridbridge.model.rebalance.datasets import DATASET_NAME
+
+MOST_TASKS = 10_000_000
+MOST_SLOTS = 100_000
+MOST_OUTPUTS = 100
+MOST_DATASETS, MOST_REPLICAS = 100, 100
+YEAR_S = 31_536_000
+RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
+OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
+LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # of OAR's requests, from the outermost
+LAYOUT = (
+    "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it,"
+    f" with 1 to {MOST_SLOTS} slots in all"
+)
+TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
+WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
+# No control characters, line ends or changes of text direction: everybody sees names.
+STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+NAME = re.compile(f"[^{STEERING}]{{1,255}}")
+WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
+PATH = re.compile(r"[^\x00-\x1f\x7f]{0,4096}")
+COMMAND = re.compile(r"[^\x00]{1,65536}")
+OUTPUT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*", re.ASCII)
+DATASETS = 'expected {"NAME": {"path": "FILE or FOLDER", "replicas": N}}'
+OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits and _.+-'
+PROPERTIES = (
+    "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
+)
+LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
+TRUTHS = "expected true or false"
+TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
+LEAVE_OUT = "expected a JDL without it"
+NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
+PLACES_TOLD = 10  # positions of empty entries in one message
+IDLE = (  # CiGri's, which change nothing here
+    *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
+    *("dimensional_grouping", "temporal_grouping"),  # tasks are grouped in arrays anyway
+)
+LATER = (  # not supported yet: a campaign that needs such a key is refused
+    *("checkpointing_type", "checkpointing_period"),
+    *("data_to_transfer", "dependencies", "masters"),
+    "inputs",  # ours: which datasets a task reads, so that it runs where they are
+)
+NOTHING = ("false", "no", "none", "")  # words that count as an absent key
+NOT_SAID: tuple[object, ...] = ("", None, [])  # CiGri takes these as the default of any key
+TRUTH = {"true": True, "false": False}
+NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
+TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
+WORD_ENDS = " \t\n;&|()"  # of sh: a # behind one of them begins a comment
+COMMANDS = ("exec_file", "prologue", "epilogue")
+MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
+    "{HOME}": "${HOME}",
+    "{CAMPAIGN_ID}": "${CIGRI_CAMPAIGN_ID}",
+    "{OAR_JOB_ID}": "${OAR_JOB_ID:-$JOB_ID}",
+}
+MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
+JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
+TASKS = f"expected a number from 1 to {MOST_TASKS}"
+BEST_EFFORT = ("best-effort", "besteffort")
+TOGETHER = ""  # in place of a field's name: the key sets several fields
+TYPES = (*BEST_EFFORT, "normal")
+LATER_TYPES = ("semi-best-effort", "nightly")  # documented in CiGri, never implemented
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JdlClusterKey:
+    """A JDL key for one cluster: the field that it sets, and the parser of its value."""
+
+    field: str
+    read: Callable[[Any], Any]  # raises ValueError for a wrong value
+    right: str
+
+
+def parse_walltime_s(text: object) -> int:
+    """Parse a walltime H, H:M or H:M:S, as oarsub does."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    if not isinstance(text, str) or not WALLTIME.fullmatch(text):
+        raise ValueError("it is not a time")
+    hours, minutes, seconds_part = (*map(int, text.split(":")), 0, 0)[:3]
+    total = hours * 3600 + minutes * 60 + seconds_part
+    if not 0 < total <= YEAR_S:
+        raise ValueError("out of range")
+    return total
+
+
+def parse_oar_resource_request(text: object) -> dict[str, int]:
+    """Parse OAR's resource request (`/nodes=2/core=4`, `core=4`) into slots and nodes.
+
+    `,walltime=` is followed by a time, as in `oarsub -l`. Without a level of nodes the slots may
+    lie on any nodes. A request for whole nodes or processors is refused: its number of slots is
+    unknown before nodes are chosen.
+    """
+    if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
+        return parse_oar_resource_request(timed["levels"]) | {
+            "walltime_s": parse_walltime_s(timed["time"])
+        }
+    if not isinstance(text, str) or not RESOURCES.fullmatch(text):
+        raise ValueError("wrong form")
+    levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
+    _check_levels([name for name, _, _ in levels])
+    counts = [int(count) for _, _, count in levels]
+    product = prod(counts)
+    if not 0 < product <= MOST_SLOTS:
+        raise ValueError("out of range")
+    return {"slots": product, "nodes": counts[0] if levels[0][0] in OF_NODES else 0}
+
+
+def _check_levels(names: list[str]) -> None:
+    """Refuse OAR resource levels that are unknown or in the wrong order."""
+    if unknown := [name for name in names if name not in LEVELS]:
+        raise ValueError(f"unknown level {unknown[0]}")
+    if names[-1] not in OF_SLOTS:
+        raise ValueError("the number of slots is unknown without /core=M at the end")
+    order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
+    if order != sorted(set(order)):
+        raise ValueError("levels in a wrong order")
+
+
+def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
+    """Return a parser of texts that match a regular expression."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not form.fullmatch(value):
+            raise ValueError("wrong form")
+        return _encodable(value)
+
+    return read
+
+
+def parse_task_command(value: object) -> str:
+    """Parse a command; each task's parameters are later appended to its last line.
+
+    Trailing blank lines are removed: sh would run the parameters as a command of their own.
+    """
+    command = regex_text_parser(COMMAND)(value)
+    bare = command.rstrip()
+    if not bare:
+        raise ValueError("it is blank")
+    if _ends_in_comment(bare.removesuffix("#")):  # a final # drops the parameters on purpose
+        raise ValueError("a comment at its end would swallow the parameters")
+    if "\n" not in command[len(bare) :]:
+        return command
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # what follows belongs to its line
+    return command[: len(bare) + is_escaped]
+
+
+def _ends_in_comment(command: str) -> bool:
+    """Say whether a command ends in a comment of sh: a # at the beginning of a word."""
+    quote, before, is_comment = "", " ", False
+    letters = iter(command)
+    for letter in letters:
+        if is_comment:
+            is_comment = letter != "\n"
+        elif letter == "\\" and quote != "'":
+            next(letters, "")  # it stands for itself
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        else:
+            is_comment = letter == "#" and before in WORD_ENDS
+        before = letter
+    return is_comment
+
+
+def _encodable(text: str) -> str:
+    """Return a text; ValueError for half a character, which JSON allows and no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("no Unicode text") from error
+    return text
+
+
+def _directory(value: object) -> str:
+    """Parse a folder; $HOME, {HOME} and ~ are the owner's home at the cluster.
+
+    Other variables and macros are refused.
+    """
+    text = regex_text_parser(PATH)(value)
+    home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
+    path = text[home.end() :] if home else text
+    if not home and text.startswith(("~", "$")):
+        raise ValueError(f"{text.split('/')[0]} is not known there")
+    if macro := MACRO.search(path):
+        raise ValueError(f"{macro[0]} is not known there")
+    return f"{'$HOME/' if home else ''}{path}".rstrip("/") if (home or path) else ""
+
+
+def expand_local_path(path: str) -> str:
+    """Return a path on this host, with `{HOME}`, `~` and variables expanded."""
+    path = re.sub(r"\$?\{HOME\}|\$HOME\b", lambda _: os.path.expanduser("~"), path)
+    return os.path.expanduser(os.path.expandvars(path))
+
+
+def translate_cigri_macros(command: str) -> str:
+    """Replace CiGri's macros in a command by variables of sh."""
+    return MACRO.sub(lambda match: MACROS[match[0]], command)
+
+
+def require_normal_cigri_jobs_type(value: object) -> None:
+    """Refuse any jobs_type of CiGri but normal."""
+    if str(value).lower() != JOBS_TYPES:
+        raise ValueError("not supported")
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def read(value: object) -> int:
+        if isinstance(value, str) and NUMBER.fullmatch(value):
+            value = int(value)  # CiGri takes numbers as text
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError("it is not a number")
+        if not low <= value <= high:
+            raise ValueError("out of range")
+        return value
+
+    return read
+
+
+def _is_besteffort(value: object) -> bool:
+    if value in LATER_TYPES:
+        raise ValueError("not supported yet")
+    if value not in TYPES:
+        raise ValueError("unknown word")
+    return value in BEST_EFFORT
+
+
+def parse_jdl_boolean(value: object) -> bool:
+    """Parse a boolean, which CiGri also accepts as text."""
+    if isinstance(value, str):
+        value = TRUTH.get(value.strip().lower())
+    if not isinstance(value, bool):
+        raise TypeError("it is no boolean")
+    return value
+
+
+def parse_output_files(value: object) -> tuple[str, ...]:
+    """Parse the list of output files that each task leaves in its own folder."""
+    if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
+        raise TypeError("no list of files")
+    if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
+        raise ValueError("wrong form")
+    return tuple(dict.fromkeys(value))
+
+
+def parse_datasets(value: object) -> dict[str, JdlDataset]:
+    """Parse datasets, each with its path and its desired number of replicas."""
+    if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
+        raise TypeError("no table of datasets")
+    return {name: _dataset(name, table) for name, table in value.items()}
+
+
+def _dataset(name: str, table: object) -> JdlDataset:
+    if not DATASET_NAME.holds(name):
+        raise ValueError(f"{name}: {DATASET_NAME.right}")
+    if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
+        raise TypeError(f"{name}: path and replicas, no other key")
+    try:
+        path = regex_text_parser(PATH)(table["path"])
+        replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {error}") from error
+    if not path:
+        raise ValueError(f"{name}: no path")
+    return JdlDataset(path=path, replicas=replicas)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(entry, str) for entry in value)
+    ):
+        raise ValueError("it is not a list of texts")
+    text = "\0\0".join(value)
+    if "\n" in text:
+        raise ValueError("it has a line feed")
+    if text.count("\0") != 2 * (len(value) - 1):
+        raise ValueError(NUL)
+    _encodable(text)
+    entries = tuple(map(str.strip, value))
+    if not all(entries):
+        raise ValueError(
+            _empty([number for number, entry in enumerate(entries, start=1) if not entry])
+        )
+    return entries
+
+
+def _empty(numbers: list[int]) -> str:
+    """Say which entries of a list are empty, by their positions from 1."""
+    listed = ", ".join(map(str, numbers[:PLACES_TOLD]))
+    more = f" and {len(numbers) - PLACES_TOLD} more" if len(numbers) > PLACES_TOLD else ""
+    return f"entry {listed} is empty" if len(numbers) == 1 else f"entries {listed}{more} are empty"
+
+
+def _lines(value: object) -> str:
+    """Parse lines of sh: a list of lines, or one text."""
+    lines = value if isinstance(value, list) else [value]
+    if not lines or not all(isinstance(line, str) for line in lines):
+        raise TypeError("no list of lines")
+    text = "\n".join(map(str, lines))
+    return regex_text_parser(COMMAND)(text) if text.strip() else ""
+
+
+def _numbers(value: object) -> tuple[str, ...]:
+    return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
+
+
+def join_choices_with_or(words: Iterable[str]) -> str:
+    """Join alternatives with "or", for a message about expected words."""
+    return " or ".join(words)
+
+
+KEYS: Mapping[str, JdlClusterKey] = {
+    "exec_file": JdlClusterKey(
+        field="exec_file", read=parse_task_command, right="expected a command line"
+    ),
+    "exec_directory": JdlClusterKey(
+        field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
+    ),
+    "resources": JdlClusterKey(field=TOGETHER, read=parse_oar_resource_request, right=LAYOUT),
+    "walltime": JdlClusterKey(field="walltime_s", read=parse_walltime_s, right=TIME),
+    "type": JdlClusterKey(
+        field="is_besteffort", read=_is_besteffort, right=f"expected {join_choices_with_or(TYPES)}"
+    ),
+    "project": JdlClusterKey(
+        field="project", read=regex_text_parser(WORD), right="expected a project's name"
+    ),
+    "queue": JdlClusterKey(
+        field="queue", read=regex_text_parser(WORD), right="expected a queue's name"
+    ),
+    "pe": JdlClusterKey(
+        field="environment",
+        read=regex_text_parser(WORD),
+        right="expected a parallel environment of Grid Engine",
+    ),
+    "properties": JdlClusterKey(field="properties", read=parse_host_conditions, right=PROPERTIES),
+    "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
+    "prologue_walltime": JdlClusterKey(
+        field="prologue_walltime_s", read=parse_walltime_s, right=TIME
+    ),
+    "epilogue": JdlClusterKey(field="epilogue", read=_lines, right=LINES),
+    "epilogue_walltime": JdlClusterKey(
+        field="epilogue_walltime_s", read=parse_walltime_s, right=TIME
+    ),
+    "max_jobs": JdlClusterKey(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
+}
+PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
+    "nb_jobs": (_numbers, TASKS),
+    "params": (_texts, TEXTS),
+    "param_file": (regex_text_parser(PATH), "expected a file with one line for each task"),
+}
+
+
+def is_empty_jdl_value(value: object) -> bool:
+    """Say whether a key with this value counts as absent."""
+    return value.lower() in NOTHING if isinstance(value, str) else not value

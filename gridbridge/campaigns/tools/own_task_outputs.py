@@ -1,0 +1,291 @@
+"""Reads or fetches the outputs of the caller's own tasks, with the caller's permissions.
+
+Standard output and error of a task are files in the folder `campaign.NUMBER` of the campaign's
+exec_directory (batch/task.sh). A cluster without an ssh login shares its files with this host.
+"""
+
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
+from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
+from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
+from gridbridge.model.transfer_route import BARE, SshLogin
+from gridbridge.program import users_configuration
+from gridbridge.shell import file_trust, rsync, ssh
+from gridbridge.shell import safe_files as files
+from gridbridge.shell.runner import LIST_BYTES
+
+OUT, ERR = "out", "err"
+HOME = "$HOME"
+A_CALL = 200  # files
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = """\
+cd -- "$1" || exit
+most=$2; shift 2
+for name; do
+    if [ -f "$name" ]; then printf +; tail -c "$most" -- "$name" 2>/dev/null | tr -d '\\000'; fi
+    printf '\\000'
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOutputFolder:
+    """The folder of a campaign's outputs at one cluster."""
+
+    login: SshLogin | None
+    folder: str  # relative to the remote home if there is a login
+    timeout_s: float
+    outputs: tuple[str, ...] = ()  # output files declared for each task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFetchOutcome:
+    """How many files were fetched from a cluster, and what went wrong."""
+
+    cluster: str
+    files: int
+    problem: str = ""
+
+
+def task_output_name(task: PublishedTask, stream: str) -> str:
+    """Return the file name of a task's output stream, as task.sh writes it."""
+    return f"{task.number}.{task.attempt}.{stream}"
+
+
+def own_output_folders(
+    number: int, folder: str = CAMPAIGNS, config: str = CONFIG
+) -> Mapping[str, CampaignOutputFolder]:
+    """Return the output folder at each cluster for the caller's own campaign.
+
+    CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
+    home, and follows no path that a user chose. The error names the owner.
+    """
+    uid = campaign_files.uid_of_campaign_owner(number, folder)
+    if not os.geteuid() and uid:
+        owner = file_trust.account_name_or_uid(uid)
+        raise ForeignOrMissingCampaignFile(
+            f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ..."
+        )
+    header, _ = campaign_files.read_own_campaign_file(number, folder)
+    policy, _ = users_configuration.load_users_configuration(config)
+    clusters = {
+        name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters
+    }
+    folders = {}
+    for name, cluster in clusters.items():
+        where = configured_cluster_address(policy, name)
+        path = _folder(where.login, str(cluster["exec_directory"]), number)
+        declared = tuple(
+            output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
+        )
+        folders[name] = CampaignOutputFolder(
+            login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
+        )
+    return folders
+
+
+def read_task_output_tails(
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, CampaignOutputFolder]
+) -> tuple[dict[int, str], list[str]]:
+    """Return the last bytes of each task's stream, by task, and a list of problems.
+
+    Tasks without such a file are left out.
+    """
+    texts: dict[int, str] = {}
+    problems: list[str] = []
+    for cluster, cluster_tasks in _by_cluster(tasks).items():
+        try:
+            for first in range(0, len(cluster_tasks), A_CALL):
+                texts |= _look(at[cluster], cluster_tasks[first : first + A_CALL], stream, most)
+        except GridbridgeError as error:
+            problems.append(f"{cluster}: {error}")
+        except KeyError:
+            problems.append(f"{cluster}: not configured any more")
+    return texts, problems
+
+
+def fetch_task_outputs(
+    tasks: Iterable[PublishedTask],
+    to: str,
+    at: Mapping[str, CampaignOutputFolder],
+    *,
+    is_chosen: bool = True,
+) -> tuple[OutputFetchOutcome, ...]:
+    """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
+
+    Symlinks in the folder are never followed. Raises StateError for a folder that can't
+    be made or written, and for a default folder that belongs to another user.
+    """
+    if os.path.exists(to) and not os.path.isdir(to):
+        raise StateError(f"{to}: not a folder")
+    try:
+        os.makedirs(to, exist_ok=True)
+    except OSError as error:
+        raise StateError(f"{to}: {error.strerror}") from error
+    if not os.access(to, os.W_OK | os.X_OK):
+        raise StateError(f"{to}: you may not write there")
+    if not (is_chosen or files.is_owned_by_current_user(to)):
+        raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
+    return tuple(
+        _fetch(name, cluster_tasks, to, at)
+        for name, cluster_tasks in sorted(_by_cluster(tasks).items())
+    )
+
+
+def _fetch(
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, CampaignOutputFolder]
+) -> OutputFetchOutcome:
+    names = [task_output_name(task, stream) for task in tasks for stream in (OUT, ERR)]
+    try:
+        source = at[cluster]
+        good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
+        names += [f"{number}/{output}" for number in good for output in source.outputs]
+        if source.login:
+            rsync.pull_files(
+                source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
+            )
+        else:
+            _copy(source.folder, names, to)
+    except KeyError:
+        return OutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
+    except (GridbridgeError, OSError) as error:
+        return OutputFetchOutcome(
+            cluster=cluster, files=_present(names, to), problem=describe_error(error)
+        )
+    return OutputFetchOutcome(cluster=cluster, files=_present(names, to))
+
+
+def _copy(folder: str, names: Iterable[str], to: str) -> None:
+    """Copy files one by one; a failed copy does not stop the others, as with rsync.
+
+    StateError has the first problem, and the number of further ones.
+    """
+    os.listdir(folder)  # OSError for a folder that is not there
+    if os.path.samefile(folder, to):
+        return
+    wrong: list[Exception] = []
+    for name in (path for output in names for path in _files_of(output, folder, wrong)):
+        try:
+            with _folder_of(name, to) as end:
+                _put(f"{folder}/{name}", os.path.basename(name), end)
+        except (GridbridgeError, OSError) as error:
+            wrong.append(error)
+    if wrong:
+        suffix = f", and {len(wrong) - 1} more could not be copied" if wrong[1:] else ""
+        raise StateError(f"{wrong[0]}{suffix}")
+
+
+def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
+    """Yield a file, or all files below a folder: an output may be a folder, as for rsync."""
+    if os.path.isfile(f"{folder}/{name}"):
+        yield name
+        return
+    if not os.path.lexists(f"{folder}/{name}"):
+        return
+    for directory, _, names in os.walk(f"{folder}/{name}", onerror=wrong.append):
+        paths = (f"{directory}/{entry}" for entry in names)
+        yield from (path.removeprefix(f"{folder}/") for path in paths if os.path.isfile(path))
+
+
+@contextmanager
+def _folder_of(name: str, to: str) -> Iterator[int]:
+    """Make the folders above a file, and open the last one; StateError for a symlink."""
+    end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in name.split("/")[:-1]:
+            with suppress(FileExistsError):
+                os.mkdir(part, dir_fd=end)
+            above, end = end, _opened(part, end, f"{to}/{name}")
+            os.close(above)
+        yield end
+    finally:
+        os.close(end)
+
+
+def _opened(part: str, above: int, path: str) -> int:
+    try:
+        return os.open(part, FOLDER, dir_fd=above)
+    except OSError as error:
+        raise StateError(f"{path}: {part} is a link, or no folder of yours") from error
+
+
+def _put(source: str, name: str, folder: int) -> None:
+    """Copy a file into an open folder by a temporary file and a rename; follows no symlink.
+
+    An unchanged file that was copied before is left alone.
+    """
+    if _is_there(source, name, folder):
+        return
+    beside = files.random_file_name(files.TEMPORARY)
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with (
+            open(source, "rb") as source_file,
+            open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
+        ):
+            shutil.copyfileobj(source_file, target_file)
+            target_file.flush()  # a later write would change the modification time
+            facts = os.fstat(source_file.fileno())
+            os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
+            os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(beside, dir_fd=folder)
+        raise
+
+
+def _is_there(source: str, name: str, folder: int) -> bool:
+    """Say whether a file was copied before and has not changed since, by size and time."""
+    try:
+        original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    is_same = (original.st_size, original.st_mtime_ns) == (copied.st_size, copied.st_mtime_ns)
+    return is_same and stat.S_ISREG(copied.st_mode)
+
+
+def _present(names: Iterable[str], to: str) -> int:
+    return sum(os.path.exists(f"{to}/{name}") for name in names)
+
+
+def _look(
+    source: CampaignOutputFolder, tasks: list[PublishedTask], stream: str, most: int
+) -> dict[int, str]:
+    names = (task_output_name(task, stream) for task in tasks)
+    argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
+    result = ssh.run_over_ssh(
+        source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES
+    ).checked()
+    texts = result.stdout.decode("utf-8", "replace").split("\0")
+    pairs = zip(tasks, texts, strict=False)
+    return {task.number: text.removeprefix("+") for task, text in pairs if text}
+
+
+def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]]:
+    by_cluster: dict[str, list[PublishedTask]] = defaultdict(list)
+    for task in tasks:
+        if task.cluster:
+            by_cluster[task.cluster].append(task)
+    return by_cluster
+
+
+def _folder(login: SshLogin | None, directory: str, number: int) -> str:
+    """Return the campaign's folder, below the home unless the directory is absolute."""
+    is_home = not directory or directory.startswith(HOME)
+    path = directory.removeprefix(HOME).strip("/") if is_home else directory
+    home = "." if login else os.path.expanduser("~")
+    base = f"{home}/{path}".rstrip("/") if is_home or not path.startswith("/") else path
+    return f"{base}/campaign.{number}"

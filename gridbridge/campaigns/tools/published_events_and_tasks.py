@@ -1,0 +1,263 @@
+"""Read published events and tasks; owners also see failed output and parameters."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store.campaign_files import HIGHEST, ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store.published_campaign_files import A_FILE
+from gridbridge.campaigns.submission.jdl_writer import campaign_to_jdl_table
+from gridbridge.campaigns.tools import campaign_client
+from gridbridge.decisions.campaigns import progress_counts
+from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_events import (
+    BLACKLISTING_EVENTS,
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+    ShownCampaignEvents,
+)
+from gridbridge.model.campaigns.jdl import Jdl
+from gridbridge.model.campaigns.published_campaigns import (
+    ShownCampaign,
+    ShownCampaignCluster,
+    ShownCampaignClusters,
+)
+from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
+from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
+from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.program.encoding import decode_model_value
+from gridbridge.state import published_json as shown
+
+POLLED_FOR = timedelta(minutes=10)  # oldest usable poller snapshot before the runner's cycle
+TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
+MOST_DIGITS = 1000  # that are read as a number
+
+
+def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
+    """Return all published events, sorted by number."""
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder)
+    return shown.events if shown else ()
+
+
+def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
+    """Say what happened, with regard to the campaign's present state."""
+    return describe_campaign_event(event, states.get(event.campaign))
+
+
+def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
+    """Return the clusters that campaigns may use, sorted by name."""
+    grid = published_campaign_files.read_published_campaign_value(ShownCampaignClusters, folder)
+    if not grid:
+        return ()
+    return tuple(
+        _as_polled(cluster, grid.at, folder) if cluster.slots is None else cluster
+        for cluster in grid.clusters
+    )
+
+
+def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
+    """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
+    polled = shown.read_published_value(
+        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterStatus
+    )
+    if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
+        return cluster
+    free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots
+    return replace(
+        cluster,
+        answered_at=polled.taken_at,
+        slots=polled.slots,
+        used=polled.used,
+        free=free,
+        free_for_normal=polled.free_slots,
+    )
+
+
+def select_published_events(
+    events: Iterable[CampaignEvent],
+    campaign: int | None,
+    number: int | None,
+    *,
+    is_global: bool,
+    is_all: bool,
+) -> tuple[CampaignEvent, ...]:
+    """Select events of a campaign, of clusters, or by number; closed events only on request."""
+    return tuple(
+        event
+        for event in events
+        if (is_all or number is not None or not event.closed_at)
+        and number in (None, event.number)
+        and (campaign is None or event.campaign == campaign)
+        and (not is_global or event.kind is CampaignEventKind.CLUSTER)
+    )
+
+
+def cluster_silence_and_closures(
+    events: Iterable[CampaignEvent], cluster: str
+) -> tuple[bool, tuple[int, ...]]:
+    """Say whether a cluster is silent, and return the campaigns that it is closed to."""
+    of = [event for event in events if event.cluster == cluster and not event.closed_at]
+    is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
+    return is_down, tuple(
+        sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS})
+    )
+
+
+def first_failed_task_details(
+    event: CampaignEvent, folder: str = CAMPAIGNS
+) -> tuple[str, tuple[str, ...]]:
+    """Return the parameters and last error lines of an event's first task, to their owner.
+
+    Other users can't read the campaign's file. The outputs are in the owner's folder, which this
+    host lacks if the cluster has other home directories. Both values are empty then.
+    """
+    if event.first_task is None:
+        return "", ()
+    try:
+        lines, directory = _brought(event, folder)
+        home = os.path.expanduser("~")
+        directory = directory.replace("$HOME", home, 1)
+        outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
+        is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
+        words = _last_words(outputs, event) if is_ours else ()  # root reads no users' paths
+        return _plain(lines[event.first_task]), words
+    except (
+        ForeignOrMissingCampaignFile,
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+    ):
+        return "", ()
+
+
+def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
+    """Return the exec_directory in which tasks could not start, to the campaign's owner only."""
+    if event.code is not CampaignEventCode.SETUP_ERROR:
+        return ""
+    try:
+        return _plain(_brought(event, folder)[1]) or "$HOME"
+    except (ForeignOrMissingCampaignFile, KeyError, TypeError, AttributeError):
+        return ""
+
+
+def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
+    """Return all parameters of an event's campaign, and its exec_directory at the cluster."""
+    header, lines = campaign_files.read_own_campaign_file(event.campaign, folder)
+    return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
+
+
+def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
+    """Return the last lines of standard error of a task's last attempt."""
+    form = re.compile(rf"{event.first_task}\.(\d+)\.err")
+    attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
+    if not attempts:
+        return ()
+    with open(f"{folder}/{event.first_task}.{max(attempts)}.err", "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+        text = file.read().decode("utf-8", "replace")
+    return tuple(map(_plain, text.splitlines()[-TAIL_LINES:]))
+
+
+def _plain(line: str) -> str:
+    """Replace characters that could control a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
+
+
+def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampaign | None:
+    """Return a published campaign; None if it does not exist."""
+    return next(
+        (
+            campaign
+            for campaign in campaign_client.published_campaigns(folder)
+            if campaign.number == number
+        ),
+        None,
+    )
+
+
+def list_published_tasks(
+    campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
+) -> Iterator[PublishedTask]:
+    """Return a campaign's tasks from a number on, including tasks that were never sent."""
+    for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
+        sent = published_campaign_files.read_published_campaign_tasks(campaign.number, part, folder)
+        low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
+        for number in range(max(first, low), high):
+            task = sent.get(number) or _never_sent(campaign, number)
+            is_suspect = (
+                task.outcome is TaskAttemptOutcome.SUCCESS and task.cluster in campaign.sinks
+            )
+            yield replace(task, is_suspect=True) if is_suspect else task
+
+
+def find_published_task(
+    campaign: ShownCampaign, number: int, folder: str = PUBLISHED
+) -> PublishedTask | None:
+    """Return a task of a campaign; None if it does not exist."""
+    return (
+        next(list_published_tasks(campaign, number, folder), None)
+        if number < campaign.tasks
+        else None
+    )
+
+
+def finally_failed_tasks(
+    campaign: ShownCampaign, folder: str = PUBLISHED
+) -> tuple[PublishedTask, ...]:
+    """Return the tasks that have failed for good."""
+    is_over = campaign.state is CampaignState.TERMINATED
+    all_tasks = list_published_tasks(campaign, 0, folder)
+    return tuple(
+        task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED)
+    )
+
+
+def campaign_with_cluster_progress(
+    campaign: ShownCampaign, folder: str = PUBLISHED
+) -> ShownCampaign:
+    """Return a campaign with its number of ended tasks at each cluster."""
+    return progress_counts.add_ended_task_counts(campaign, task_end_times(campaign, folder))
+
+
+def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:
+    """Return when and at which cluster the tasks of a campaign ended."""
+    return published_campaign_files.read_published_task_ends(campaign.number, folder)
+
+
+def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
+    """Return the parameters of the caller's campaign; empty for another user's campaign."""
+    try:
+        return campaign_files.read_own_campaign_file(number, folder)[1]
+    except ForeignOrMissingCampaignFile:
+        return []
+
+
+def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
+    """Return the JDL of the caller's campaign; ForeignOrMissingCampaignFile for another user's."""
+    header, parameters = campaign_files.read_own_campaign_file(number, folder)
+    return campaign_to_jdl_table(decode_model_value(header, Jdl), parameters)
+
+
+def parse_cigri_job_id(text: str) -> tuple[int, int]:
+    """Parse CAMPAIGN.TASK, a CIGRI_JOB_ID such as 12.0; ValueError for other texts."""
+    campaign, dot, number = text.partition(".")
+    if not dot or not all(part.isascii() and part.isdigit() for part in (campaign, number)):
+        raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")
+    return parse_campaign_number(campaign), parse_campaign_number(number)
+
+
+def parse_campaign_number(digits: str) -> int:
+    """Parse a campaign's number; digits beyond the maximum give a number that no campaign has."""
+    return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
+
+
+def _never_sent(campaign: ShownCampaign, number: int) -> PublishedTask:
+    return PublishedTask(number=number, is_waiting=campaign.state.is_alive)

@@ -1,0 +1,334 @@
+"""Parse, check and format sections of gridbridge.toml as classes of the model.
+
+A capability lists its groups of sections. Each group fills one field of model.policy.Policy.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from cattrs import AttributeValidationNote, ClassValidationError, Converter, ForbiddenExtraKeysError
+from cattrs.gen import make_dict_structure_fn, override
+
+from gridbridge.config.key_descriptions import (
+    TABLE_TYPES,
+    KeyProblem,
+    Table,
+    config_key_type,
+    describe_allowed_values,
+    describe_key_default,
+    format_toml_key,
+    format_toml_value,
+    subtable_or_empty,
+)
+from gridbridge.model.settings import (
+    OBJECT_NAME,
+    ConfigTextFormat,
+    RemoteAccountNames,
+    config_key_description,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+S = TypeVar("S", bound="DataclassInstance")
+NO_SECTION = "not a section; its keys stand below"
+
+_CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
+
+
+class SectionsOfOneName(Protocol):
+    """All sections of one name in gridbridge.toml, and the field of Policy that they fill."""
+
+    @property
+    def name(self) -> str:
+        """The name of the sections in the file."""
+        ...
+
+    @property
+    def field(self) -> str:
+        """The field of Policy that the sections fill."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """The title of the sections, as in messages."""
+        ...
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find the mistakes within each section."""
+        ...
+
+    def read(self, content: Table) -> object:
+        """Return the field's value from sections without mistakes."""
+        ...
+
+    def text(self, value: Any) -> Iterator[str]:
+        """Yield the text of the sections."""
+        ...
+
+
+class CapabilityConfigModule(Protocol):
+    """A module of this package with the sections of one capability."""
+
+    GROUPS: tuple[SectionsOfOneName, ...]
+
+    def find_config_problems(self, sections: Table) -> Iterator[str]:
+        """Find contradictions between sections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnnamedSection(Generic[S]):
+    """A section of gridbridge.toml without a name of its own, such as [poller]."""
+
+    name: str
+    kind: type[S]
+
+    @property
+    def field(self) -> str:
+        """The field of Policy, which is called as the section."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """The title of the section, such as [poller]."""
+        return f"[{self.name}]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find the mistakes in the section."""
+        return find_section_problems(self.name, content, self.kind)
+
+    def read(self, content: Table) -> S:
+        """Return the parsed section with its defaults."""
+        return parse_section(content, self.kind)
+
+    def text(self, value: S) -> Iterator[str]:
+        """Yield the text of the section."""
+        yield format_section(self.name, value, reset_section_to_defaults(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSections(Generic[S]):
+    """Sections of gridbridge.toml with a name each, such as [queue.NAME]."""
+
+    name: str
+    field: str
+    kind: type[S]
+    form: ConfigTextFormat  # form of the names
+    # adds the defaults that follow from the name
+    filled: Callable[[S, str], S] = lambda section, _: section
+
+    @property
+    def title(self) -> str:
+        """The title of the sections, such as [queue.NAME]."""
+        return f"[{self.name}.NAME]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find the mistakes in each section and in its name."""
+        if not isinstance(content, dict):
+            yield f"[{self.name}]: {NO_SECTION} {self.title}"
+            return
+        if keys := _nameless(content, self.kind):
+            written = ", ".join(map(format_toml_key, keys))
+            yield f"[{self.name}] {written}: below a section without a name; {self.title}"
+        for name, table in content.items():
+            if name in keys:
+                continue
+            title = f"{self.name}.{format_toml_key(name)}"
+            if not self.form.holds(name):
+                yield f"[{title}]: wrong name; {self.form.right}"
+            yield from find_section_problems(title, table, self.kind, self.title)
+
+    def read(self, content: Table) -> dict[str, S]:
+        """Return the parsed sections by name."""
+        return {name: parse_section(table, self.kind) for name, table in content.items()}
+
+    def text(self, value: Mapping[str, S]) -> Iterator[str]:
+        """Yield the text of the sections, in their order."""
+        for name, section in value.items():
+            as_usual = self.filled(reset_section_to_defaults(section), name)
+            yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
+
+
+def find_misplaced_keys(sections: Table, groups: Iterable[SectionsOfOneName]) -> Iterator[str]:
+    """Report unknown keys of a section that belong to other sections."""
+    judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
+    names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
+    for group in (group for group in judged if isinstance(group, UnnamedSection)):
+        for key in sorted(subtable_or_empty(sections, group.name).keys() - names[group.title]):
+            if homes := [title for title, keys in names.items() if key in keys]:
+                others = " and ".join(homes)
+                yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
+
+
+def find_keys_above_sections(
+    sections: Table, groups: Iterable[SectionsOfOneName]
+) -> Iterator[tuple[str, str]]:
+    """Yield the keys that stand above every section, each with its mistake.
+
+    The name of named sections (`queue = 5`) is such a key if a single section has a key of that
+    name.
+    """
+    judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
+    for name, value in sections.items():
+        homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
+        singles = [group.title for group in homes if isinstance(group, UnnamedSection)]
+        if isinstance(value, dict) or _is_of_tables(value):
+            continue
+        if singles or name not in (group.name for group in judged):
+            titles = singles or [group.title for group in homes]
+            right = " or ".join(titles) if titles else "a section that has it"
+            yield name, f"{format_toml_key(name)}: a key above every section; below {right}"
+
+
+def drop_unnamed_section_values(sections: Table, groups: Iterable[SectionsOfOneName]) -> Table:
+    """Return the sections without content that lacks a section's name."""
+    nested = {
+        group.name: subtable_or_empty(sections, group.name)
+        for group in groups
+        if isinstance(group, NamedSections)
+    }
+    named = {
+        name: {part: table for part, table in tables.items() if isinstance(table, dict)}
+        for name, tables in nested.items()
+        if tables
+    }
+    return {**sections, **named}
+
+
+def find_section_problems(
+    title: str, table: object, kind: "type[DataclassInstance]", written: str = ""
+) -> Iterator[str]:
+    """Find the mistakes within one section.
+
+    `written` is how users write the section's title.
+    """
+    if not isinstance(table, dict):
+        yield f"[{title}]: {NO_SECTION} {written or f'[{title}]'}"
+        return
+    try:
+        parse_section(table, kind)
+    except ClassValidationError as group:
+        yield from (f"[{title}] {problem}" for problem in _all_problems(group.exceptions, kind))
+
+
+def parse_section(table: object, kind: type[S]) -> S:
+    """Parse a section; ClassValidationError has all of its mistakes."""
+    _register(kind)
+    return _CONVERTER.structure(table, kind)
+
+
+def reset_section_to_defaults(section: S) -> S:
+    """Return a section with all of its default values."""
+    defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
+    defaults |= {
+        key.name: key.default_factory()
+        for key in fields(section)
+        if key.default_factory is not MISSING
+    }
+    return replace(section, **defaults)
+
+
+def format_section(title: str, section: S, as_usual: S) -> str:
+    """Format a section with every key; default values are comments."""
+    lines = [f"[{title}]"]
+    for key in fields(section):
+        value = getattr(section, key.name)
+        is_required = key.default is MISSING and key.default_factory is MISSING
+        is_default = not is_required and value == getattr(as_usual, key.name)
+        lines.append(f"\n# {config_key_description(key).meaning}")
+        lines.append(f"# {describe_allowed_values(key)}; {describe_key_default(key)}")
+        lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
+    """Return the keys of a section that stand where its name belongs."""
+    keys = {key.name for key in fields(kind)}
+    return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
+
+
+def _is_of_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
+    """Report mistakes, unknown keys first.
+
+    A missing key is not reported if an unknown key is nearest to it.
+    """
+    keys = {key.name: key for key in fields(kind)}
+    forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
+    unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
+    meant = {name: get_close_matches(name, keys, 1) for name in unknown}
+    for name, near in meant.items():
+        hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
+        yield f"{format_toml_key(name)}: unknown key; {hint}"
+    for error in errors:
+        if not isinstance(error, ForbiddenExtraKeysError):
+            yield from _problem_text(
+                error, keys[_key_of(error)], [_key_of(error)] in meant.values()
+            )
+
+
+def _key_of(error: Exception) -> str:
+    notes = (note for note in error.__notes__ if isinstance(note, AttributeValidationNote))
+    return next(notes).name
+
+
+def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
+    if isinstance(error, KeyProblem):
+        yield f"{key.name}{error}"
+    elif not is_meant:
+        yield f"{key.name}: missing; {describe_allowed_values(key)}"
+
+
+@cache
+def _register(kind: "type[DataclassInstance]") -> None:
+    hooks: Any = {key.name: override(struct_hook=_hook(key)) for key in fields(kind)}
+    _CONVERTER.register_structure_hook(kind, make_dict_structure_fn(kind, _CONVERTER, **hooks))
+
+
+def _hook(key: Field[object]) -> Callable[[object, object], object]:
+    def checked(value: object, _: object) -> object:
+        if isinstance(value, dict) and config_key_type(key) in TABLE_TYPES:
+            _check_table(value, key)
+        fault = _fault(value, key)
+        if fault:
+            raise KeyProblem(value, fault, describe_allowed_values(key))
+        return config_key_type(key)(value)
+
+    return checked
+
+
+def _check_table(table: dict[str, object], key: Field[object]) -> None:
+    """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
+    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccountNames
+    named = form if is_users else OBJECT_NAME
+    for name, value in table.items():
+        if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
+            raise KeyProblem(value, "wrong form", form.right, f".{format_toml_key(name)}")
+        if is_users and list(table.values()).count(value) > 1:
+            raise KeyProblem(
+                value, "the account of two people", form.right, f".{format_toml_key(name)}"
+            )
+
+
+def _fault(value: object, key: Field[object]) -> str:
+    """Return what is wrong with a value, or an empty text."""
+    kind, description = config_key_type(key), config_key_description(key)
+    accepted = int | float if kind is float else str if issubclass(kind, str) else kind
+    accepted = dict if kind in TABLE_TYPES else accepted
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        return "wrong type"
+    if issubclass(kind, StrEnum):
+        return "" if value in tuple(kind) else "unknown word"
+    if isinstance(value, str):
+        return "" if description.form.holds(value) else "wrong form"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    return "" if description.low <= value <= description.high else "out of range"

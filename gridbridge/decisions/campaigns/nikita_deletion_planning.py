@@ -1,0 +1,197 @@
+"""Plan which tasks nikita deletes, so that no cluster is flooded and no task is stuck.
+
+It deletes the newest tasks that wait above the flood rate after the grace, tasks that wait too
+long, tasks that run long after their walltime, tasks and campaigns that owners cancelled,
+best-effort tasks that hold what a local request lacks, and waiting tasks that rebalancing moves.
+Tests are left waiting. (CiGri scheduler specification, note on step 9; CiGri v3.)
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns import task_preemption_planning
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    REASONS_OF_MOVES,
+    ArrayCancellation,
+    ArrayTasksInSameState,
+    CancellationReason,
+    NikitaDeletionPlan,
+    NikitaSituation,
+)
+
+REASON_WORDS = {
+    CancellationReason.OVERFLOW: "wait beyond the flood rate",
+    CancellationReason.WAITED: "waited too long",
+    CancellationReason.OVERRAN: "run long after their walltime",
+    CancellationReason.CANCELLED: "their owner cancelled",
+    CancellationReason.MADE_WAY: "hold what a local job lacks",
+    CancellationReason.UNWANTED: "their owner cancelled",
+    CancellationReason.MOVED: "are to start elsewhere",
+    CancellationReason.UNNEEDED: "are prologues that no task needs any more",
+    CancellationReason.LEFT: "are deleted, and listed again",
+    CancellationReason.NEVER_BEGAN: "are deleted, and listed again",
+}
+
+
+def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
+    """Plan the deletions among all listed tasks, with those marked earlier."""
+    going = tuple(part for part in listing.parts if not part.is_cancelled)
+    new = tuple(part for part in going if part.marked is None)
+    waiting = [part for part in new if part.is_waiting and not part.is_test]
+    late = [part for part in waiting if _is_late(part, listing)]
+    in_time = [part for part in waiting if not _is_late(part, listing)]
+    unwanted = tuple(part for part in going if part.marked is CancellationReason.UNWANTED)
+    moved = tuple(part for part in going if _is_moved(part))
+    marked = tuple(part for part in going if _is_followed(part))
+    return NikitaDeletionPlan(
+        wipes=_together(
+            *(_cancel(part, CancellationReason.OVERRAN) for part in new if _overran(part, listing)),
+            *(_cancel(part, CancellationReason.WAITED) for part in late),
+            *_overflow(in_time, listing),
+        ),
+        repeated=_together(
+            *(_cancel(part, part.marked) for part in marked if not _is_spared(part))
+        ),
+        spared=_together(*(_cancel(part, part.marked) for part in marked if _is_spared(part))),
+        moved=_together(*(_cancel(part, part.marked) for part in moved)),
+        cancelled=_together(
+            *(
+                _cancel(part, CancellationReason.CANCELLED)
+                for part in listing.parts
+                if part.is_cancelled
+            ),
+            *(_cancel(part, CancellationReason.UNWANTED) for part in unwanted),
+        ),
+        ways=task_preemption_planning.plan_preemptions(listing.contests),
+    )
+
+
+def _together(*wipes: ArrayCancellation) -> tuple[ArrayCancellation, ...]:
+    """Merge deletions of one array for one reason, so that they need one call."""
+    by_array = defaultdict[tuple[int, int, CancellationReason], list[ArrayCancellation]](list)
+    for cancellation in wipes:
+        by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(
+            cancellation
+        )
+    return tuple(
+        replace(
+            group[-1], places=tuple(span for cancellation in group for span in cancellation.places)
+        )
+        for group in by_array.values()
+    )
+
+
+def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
+    """Describe the deletions of a cycle, in a sentence for each array and reason."""
+    lines = [
+        f"wiped: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
+        for cancellation in (*plan.cancelled, *plan.wipes)
+    ]
+    lines += map(task_preemption_planning.describe_preemption, plan.ways)
+    lines += [
+        f"moved: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
+        for cancellation in plan.moved
+    ]
+    lines += [f"wiped again: {_described(cancellation)}" for cancellation in plan.repeated]
+    return lines + [
+        f"left alone: {_described(cancellation)}, which"
+        f" {'runs' if cancellation.tasks == 1 else 'run'} now"
+        for cancellation in plan.spared
+    ]
+
+
+def _described(cancellation: ArrayCancellation) -> str:
+    return f"{cancellation.tasks} of campaign {cancellation.campaign} at {cancellation.cluster}"
+
+
+def _overran(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
+    limit_s = part.walltime_s + listing.patience.over_walltime_s
+    return not part.is_waiting and _age_s(part, listing) > limit_s
+
+
+def _is_late(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
+    return _age_s(part, listing) > listing.patience.waiting_s
+
+
+def _is_moved(part: ArrayTasksInSameState) -> bool:
+    return part.marked in REASONS_OF_MOVES and part.is_waiting
+
+
+def _is_followed(part: ArrayTasksInSameState) -> bool:
+    """Say whether an earlier mark is followed up: the task is deleted again, or spared."""
+    is_judged = part.marked is not None and part.marked is not CancellationReason.UNWANTED
+    return is_judged and not _is_moved(part)
+
+
+def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
+    return (listing.now - part.since).total_seconds()
+
+
+def _is_spared(part: ArrayTasksInSameState) -> bool:
+    """Say whether a task started before it could be deleted for waiting."""
+    return (
+        part.marked not in (CancellationReason.OVERRAN, CancellationReason.MADE_WAY)
+        and not part.is_waiting
+    )
+
+
+def _overflow(
+    waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
+) -> Iterator[ArrayCancellation]:
+    """Delete the newest tasks that wait after the grace, down to the allowed number."""
+    old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
+    for cluster in sorted({part.cluster for part in old}):
+        at_cluster = [part for part in old if part.cluster == cluster]
+        if cluster in listing.to_wide:
+            at_cluster = _but_one_that_is_wide(at_cluster)
+        beyond = sum(_count(part) for part in at_cluster) - listing.allowed[cluster]
+        for part in sorted(at_cluster, key=_newest_first):
+            indices = _last(part.places, beyond)
+            if indices:
+                beyond -= sum(map(len, indices))
+                yield _cancel(part, CancellationReason.OVERFLOW, indices)
+
+
+def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
+    """Leave out the oldest multi-slot task, which may wait above the flood rate."""
+    wide = [part for part in arrays if part.slots > 1]
+    if not wide:
+        return arrays
+    oldest = max(wide, key=_newest_first)
+    spared = replace(oldest, places=_last(oldest.places, _count(oldest) - 1))
+    return [spared if part is oldest else part for part in arrays]
+
+
+def _newest_first(part: ArrayTasksInSameState) -> tuple[float, int, int]:
+    return -part.since.timestamp(), -part.campaign, -part.array
+
+
+def _count(part: ArrayTasksInSameState) -> int:
+    return sum(map(len, part.places))
+
+
+def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
+    """Return at most so many of the last indices."""
+    spans: list[range] = []
+    for span in sorted(indices, key=lambda span: -span.start):
+        chosen_span = span[max(0, len(span) - count) :] if count > 0 else span[:0]
+        if chosen_span:
+            count -= len(chosen_span)
+            spans.append(chosen_span)
+    return tuple(reversed(spans))
+
+
+def _cancel(
+    part: ArrayTasksInSameState,
+    wiped_for: CancellationReason | None,
+    indices: tuple[range, ...] = (),
+) -> ArrayCancellation:
+    assert wiped_for  # unmarked tasks are deleted for an explicit reason
+    return ArrayCancellation(
+        campaign=part.campaign,
+        array=part.array,
+        cluster=part.cluster,
+        wiped_for=wiped_for,
+        places=indices or part.places,
+    )

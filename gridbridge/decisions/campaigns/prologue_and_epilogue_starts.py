@@ -1,0 +1,268 @@
+"""Decide when prologues and epilogues run: once per cluster, before and after tasks.
+
+They are keys of CiGri's JDL (v3). A prologue starts where tasks would be sent, and these wait for
+its end. A failed prologue closes the cluster, and the next probe starts the prologue again. An
+epilogue starts once all tasks have ended, also in a cancelled campaign. Preemption and lost hosts
+are no failures of either. Tasks that are retried later get both again. A waiting prologue without
+remaining tasks is deleted, and its epilogue does not run.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.campaigns.cluster_blacklist import (
+    BlacklistEntry,
+    OpenEventsInCycle,
+    new_campaign_event,
+    repeat_campaign_event,
+)
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionState,
+    CampaignArray,
+    CampaignCluster,
+    CampaignState,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    CampaignTaskSend,
+    LastPrologueAttempt,
+    PrologueStart,
+)
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
+
+MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that its cluster ends
+ENDED_BY_CLUSTER = {  # outcomes by the cluster, with the reason after the last attempt
+    TaskAttemptOutcome.WIPED: "at last it was deleted there",
+    TaskAttemptOutcome.MOVED: "",
+    TaskAttemptOutcome.PREEMPTED: "at last its place was needed",
+    TaskAttemptOutcome.SITE_FAULT: "at last its host was lost",
+}
+
+
+class PrologueProgress:
+    """The prologues and epilogues of all campaigns, with those that ended in this cycle."""
+
+    def __init__(self, situation: CampaignCycleSituation) -> None:
+        ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
+        self._clusters = {
+            campaign.number: campaign.jdl.clusters for campaign in situation.campaigns
+        }
+        self._situation = situation
+        self._now = [_with_end(phase, ended) for phase in situation.steps]
+        self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
+        self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
+        self._just = {(attempt.campaign, attempt.array) for attempt in situation.stepped}
+        self._alive = {
+            campaign.number
+            for campaign in situation.campaigns
+            if campaign.state is not CampaignState.CANCELLED
+        }
+        self._winding_up = {
+            campaign.number for campaign in situation.campaigns if campaign.is_winding_up
+        }
+        self._over = {
+            campaign.number
+            for campaign in situation.campaigns
+            if campaign.state is CampaignState.TERMINATED
+        }
+        self._of_epilogues = {
+            (phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE
+        }
+
+    def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
+        """Return the arrays that hold tasks, without prologues and epilogues."""
+        return tuple(
+            array for array in arrays if (array.campaign, array.number) not in self._arrays
+        )
+
+    def is_wanted(self, array: CampaignArray) -> bool:
+        """Say whether an array goes on; of a cancelled campaign only epilogues do."""
+        is_winding_up = array.campaign in self._winding_up
+        return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
+
+    def is_epilogue(self, array: CampaignArray) -> bool:
+        """Say whether an array is an epilogue."""
+        return (array.campaign, array.number) in self._of_epilogues
+
+    def preparing(self) -> dict[CampaignCluster, BlacklistEntry]:
+        """Return where prologues or epilogues wait or run: no tasks are sent there."""
+        return {
+            _pair(phase): BlacklistEntry.CLOSED
+            for phase in self._now
+            if phase.outcome is TaskAttemptOutcome.PENDING
+        }
+
+    def unready(self) -> frozenset[CampaignCluster]:
+        """Return where a prologue must run before tasks: no speculative attempts go there."""
+        pairs = ((number, name) for number, of in self._clusters.items() for name in of)
+        return frozenset(pair for pair in pairs if not self._is_ready(*pair))
+
+    def first(
+        self, sends: Iterable[CampaignTaskSend]
+    ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueStart, ...]]:
+        """Split sends into those that go now and prologues that must run first."""
+        going, steps = [], []
+        for send in sends:
+            if self._is_ready(send.campaign, send.cluster):
+                going.append(send)
+            else:
+                steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
+        return tuple(going), tuple(steps)
+
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStart, ...]]:
+        """Return which campaigns end now, and the epilogues that must run before others end.
+
+        A prologue that still runs, though no task needs it, is awaited.
+        """
+        ending, steps = [], []
+        for number in campaigns:
+            unfinished = [
+                name for name in self._epilogues(number) if not self._is_over(number, name)
+            ]
+            ending += [] if unfinished else [number]
+            steps += [
+                self._next(number, name, EPILOGUE)
+                for name in unfinished
+                if not any(self._is_pending(number, name, step) for step in STEPS)
+            ]
+        return tuple(ending), tuple(steps)
+
+    def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
+        """Return waiting prologues of these campaigns without remaining tasks."""
+        needless = self._in_vain(campaigns)
+        return tuple(
+            array
+            for array in needless
+            if (array.campaign, array.number) in self._situation.idle_steps
+        )
+
+    def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
+        """Return prologues without remaining tasks that no cluster has accepted."""
+        return tuple(
+            array
+            for array in self._in_vain(campaigns)
+            if array.state is ArraySubmissionState.INTENDED
+        )
+
+    def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
+        """Return the unfinished prologues of ended campaigns and of these ending ones."""
+        ended = self._over.union(campaigns)
+        pending = {
+            (phase.campaign, phase.array)
+            for phase in self._now
+            if phase.step == PROLOGUE
+            and phase.outcome is TaskAttemptOutcome.PENDING
+            and phase.campaign in ended
+        }
+        return (
+            array for array in self._situation.arrays if (array.campaign, array.number) in pending
+        )
+
+    def noted(self, book: OpenEventsInCycle) -> OpenEventsInCycle:
+        """Open events of failed steps; close them after a successful prologue."""
+        campaigns = {
+            campaign.number
+            for campaign in self._situation.campaigns
+            if campaign.state.is_alive or campaign.is_winding_up
+        }
+        for phase in self._now:
+            if (phase.campaign, phase.array) not in self._just or phase.campaign not in campaigns:
+                continue
+            if phase.step == PROLOGUE and phase.campaign in self._alive:
+                self._note_prologue(book, phase)
+            elif (
+                phase.step == EPILOGUE
+                and phase.outcome is not TaskAttemptOutcome.SUCCESS
+                and _is_over(phase)
+            ):
+                event = new_campaign_event(
+                    CampaignEventKind.CAMPAIGN,
+                    CampaignEventCode.EPILOG_EXIT_ERROR,
+                    *_pair(phase),
+                    self._situation.at,
+                )
+                why = ENDED_BY_CLUSTER.get(phase.outcome, "")
+                book.put(replace(event, exit_status=phase.exit_status, why=why))
+        return book
+
+    def _note_prologue(self, book: OpenEventsInCycle, phase: LastPrologueAttempt) -> None:
+        event, at = book.find(CampaignEventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
+        if phase.outcome is TaskAttemptOutcome.SUCCESS:
+            book.close(event, at)
+        elif phase.outcome not in ENDED_BY_CLUSTER:
+            begun = event or repeat_campaign_event(
+                None, CampaignEventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
+            )
+            book.put(replace(begun, last_at=at))
+
+    def _is_ready(self, campaign: int, cluster: str) -> bool:
+        if not self._clusters[campaign][cluster].prologue:
+            return True
+        prologue = self._last.get((campaign, cluster, PROLOGUE))
+        after = self._last.get((campaign, cluster, EPILOGUE))
+        is_undone = prologue is not None and after is not None and after.array > prologue.array
+        return (
+            prologue is not None
+            and prologue.outcome is TaskAttemptOutcome.SUCCESS
+            and not is_undone
+        )
+
+    def _next(self, campaign: int, cluster: str, step: str) -> PrologueStart:
+        previous = self._last.get((campaign, cluster, step))
+        attempt = previous.attempt + 1 if previous else 1
+        return PrologueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+
+    def _epilogues(self, campaign: int) -> Iterator[str]:
+        """Yield the clusters at which a campaign's epilogue must run."""
+        visited = self._situation.last_arrays.get(campaign, {})
+        for name, request in self._clusters[campaign].items():
+            is_there = request.epilogue and name in visited and name in self._situation.asked
+            if is_there and not self._never_began(campaign, name):
+                yield name
+
+    def _never_began(self, campaign: int, cluster: str) -> bool:
+        """Say whether the only array sent to a cluster is a prologue that was deleted unstarted."""
+        prologue = self._last.get((campaign, cluster, PROLOGUE))
+        if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
+            return False
+        return (
+            prologue.attempt == 1
+            and prologue.array >= self._situation.last_arrays[campaign][cluster]
+        )
+
+    def _is_over(self, campaign: int, cluster: str) -> bool:
+        """Say whether the epilogue ended at a cluster and nothing was sent there since."""
+        epilogue = self._last.get((campaign, cluster, EPILOGUE))
+        last = self._situation.last_arrays[campaign][cluster]
+        return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
+
+    def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
+        phase = self._last.get((campaign, cluster, step))
+        return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
+
+
+def _with_end(
+    phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]
+) -> LastPrologueAttempt:
+    now = ended.get((phase.campaign, phase.array))
+    return (
+        phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
+    )
+
+
+def _is_over(phase: LastPrologueAttempt) -> bool:
+    if phase.outcome is TaskAttemptOutcome.PENDING:
+        return False
+    return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
+
+
+def _pair(phase: LastPrologueAttempt) -> CampaignCluster:
+    return phase.campaign, phase.cluster
+
+
+def describe_started_prologues(steps: Iterable[PrologueStart]) -> list[str]:
+    """Describe the prologues and epilogues that start."""
+    return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

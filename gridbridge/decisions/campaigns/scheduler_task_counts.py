@@ -1,0 +1,107 @@
+"""How many tasks of each campaign fit at each cluster in one cycle, by its scheduler."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
+    compute_remaining_capacity,
+    max_array_tasks,
+    may_multislot_task_wait,
+)
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioPrediction
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
+
+
+class SchedulerTaskCounts:
+    """Asks each campaign's scheduler how many tasks go to each cluster in one cycle."""
+
+    def __init__(
+        self,
+        situation: CampaignCycleSituation,
+        predicted: Mapping[CampaignCluster, JobRatioPrediction],
+        campaigns: Sequence[Campaign] = (),
+        begun: Sequence[CampaignArray] = (),
+    ) -> None:
+        self.left = compute_remaining_capacity(situation, campaigns, begun)
+        self._situation = situation
+        self._predicted = predicted
+        self._waiting: Counter[CampaignCluster] = Counter()
+        self._held: Counter[CampaignCluster] = Counter()
+        self._listed: Counter[CampaignCluster] = Counter()
+        # arrays that were allotted in this cycle
+        self._arrays: Counter[CampaignCluster] = Counter()
+        for view in situation.there:
+            self._waiting[view.campaign, view.cluster] += view.waiting
+            self._held[view.campaign, view.cluster] += view.held
+            self._listed[view.campaign, view.cluster] += view.listed
+        for array in begun:
+            self._listed[array.campaign, array.cluster] += array.size
+
+    def to_start(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks of a campaign go to free slots of a cluster."""
+        return scheduler_of_campaign(campaign).to_start(self._offer(campaign, cluster, allotted=0))
+
+    def to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
+        """Return how many tasks may wait at a cluster, besides the allotted ones."""
+        return scheduler_of_campaign(campaign).to_wait(self._offer(campaign, cluster, allotted))
+
+    def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
+        """Count tasks of a campaign that will wait at a cluster."""
+        self.left.may_wait[cluster] -= tasks
+        if tasks and campaign.jdl.clusters[cluster].slots > 1:
+            self.left.closed_to_wide.add(cluster)
+
+    def is_wanted(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
+        """Say whether a campaign could send more tasks to a cluster that had more slots."""
+        return self._offer(campaign, cluster, allotted).most > allotted
+
+    def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
+        """Count the arrays that a campaign needs for its allotted tasks at a cluster."""
+        needed = -(-allotted // max_array_tasks(self._situation, cluster))
+        pair = (campaign.number, cluster)
+        self.left.arrays.take(*pair, needed - self._arrays[pair])
+        self._arrays[pair] = needed
+
+    def arrays(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many arrays a campaign may send to a cluster in this cycle."""
+        pair = (campaign.number, cluster)
+        most = self._arrays[pair] + self.left.arrays.of(*pair)
+        return min(self._situation.arrays_at_once, most)
+
+    def most(self, campaign: Campaign, cluster: str) -> int:
+        """Return how many tasks a campaign may send to a cluster in this cycle, by its arrays."""
+        return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
+
+    def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
+        """Return how many more tasks may wait; the campaign's held tasks count already."""
+        cluster, held = pair[1], self._held[pair]
+        room = self._situation.room[cluster]
+        may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
+        is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
+        return max(self.left.may_wait[cluster] - held, int(is_wide_one))
+
+    def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
+        """Return the free slots for a campaign; its own waiting tasks take slots first."""
+        if pair in self.left.stuck:
+            return 0
+        return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)
+
+    def _offer(self, campaign: Campaign, cluster: str, allotted: int) -> SchedulingOffer:
+        pair = (campaign.number, cluster)
+        request = campaign.jdl.clusters[cluster]
+        at_once = self.most(campaign, cluster)
+        most = request.max_jobs - self._listed[pair] if request.max_jobs else at_once
+        return SchedulingOffer(
+            campaign=campaign,
+            cluster=cluster,
+            free_slots=self._free_slots(pair, request),
+            may_wait=self._may_wait(pair, request),
+            most=max(0, min(most, at_once)),
+            waiting=self._waiting[pair],
+            given=allotted,
+            is_tried=cluster in self._situation.tried.get(campaign.number, ()),
+            predicted=self._predicted.get(pair),
+        )

@@ -1,0 +1,196 @@
+"""Plan speculative attempts of campaigns near their ends, on slots that no task needs.
+
+They take only slots that every campaign's own tasks have left. They go to clusters that are open to
+the campaign and prepared by its prologue, first where its tasks succeed fastest.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
+from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
+    FreeClusterSlots,
+    RemainingArraysByCluster,
+    compute_remaining_capacity,
+    max_array_tasks,
+)
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignCluster,
+    TaskAttempt,
+    TaskAttemptOutcome,
+)
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    CampaignTaskSend,
+    TaskRetry,
+)
+from gridbridge.model.campaigns.jdl import JdlClusterSettings
+from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttempts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionsBeforeSpeculation:
+    """What a cycle has decided before it plans speculative attempts."""
+
+    ended: tuple[TaskAttempt, ...]  # ended attempts with settled outcomes
+    over: Counter[int]  # finally ended tasks of each campaign
+    again: tuple[TaskRetry, ...]
+    sends: tuple[CampaignTaskSend, ...]
+    barred: Set[CampaignCluster]  # clusters that are closed, probed or unprepared
+    rivals: AttemptsByTask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsForSpeculativeAttempts:
+    """Slots and arrays that a cycle's sends have left for speculative attempts."""
+
+    free: FreeClusterSlots
+    arrays: RemainingArraysByCluster
+    there: Counter[CampaignCluster]  # listed and sent tasks
+    in_vain: Mapping[CampaignCluster, int]  # waiting tasks that nikita deleted
+
+
+class _CampaignCounts:
+    """Unsent tasks, ended attempts and speculative attempts, by campaign."""
+
+    def __init__(
+        self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+    ) -> None:
+        self.unsent = Counter(situation.waiting)
+        self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
+        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # speculative attempts, by task
+        for send in decided.sends:
+            self.unsent[send.campaign] -= send.tasks
+        self.unsent.update(attempt.campaign for attempt in decided.again)
+        for attempt in decided.ended:
+            self.ended[attempt.campaign].append(attempt)
+        for (campaign, task), rivals in decided.rivals.items():
+            self.made[campaign][task] = sum(rival.is_copy for rival in rivals)
+
+
+def plan_speculative_attempts(
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+) -> tuple[SpeculativeAttempts, ...]:
+    """Return the speculative attempts of all campaigns, in their order."""
+    return tuple(_copies(situation, decided)) if situation.tails else ()
+
+
+def _copies(
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+) -> Iterator[SpeculativeAttempts]:
+    campaigns = {copy.number: copy for copy in situation.campaigns}
+    sent = _sent(situation, decided)
+    capacity = compute_remaining_capacity(situation)
+    remaining = SlotsForSpeculativeAttempts(
+        free=capacity.free,
+        arrays=capacity.arrays,
+        there=sent,
+        in_vain=count_starved_tasks(situation),
+    )
+    counted = _CampaignCounts(situation, decided)
+    for send in decided.sends:
+        remaining.free.take(
+            send.cluster, _request(campaigns[send.campaign], send.cluster), send.tasks
+        )
+        arrays = -(-send.tasks // max_array_tasks(situation, send.cluster))
+        remaining.arrays.take(send.campaign, send.cluster, arrays)
+    for tail in situation.tails:
+        campaign = campaigns[tail.campaign]
+        finalizer = speculation_scheduler_of(campaign)
+        free = _room_by_cluster(campaign, situation, decided, remaining)
+        end = _campaign_near_end(campaign, tail, counted, free, decided.over, situation.finalize)
+        for copy in finalizer.choose_speculative_attempts(end) if finalizer else ():
+            remaining.free.take(copy.cluster, _request(campaign, copy.cluster), len(copy.tasks))
+            remaining.arrays.take(copy.campaign, copy.cluster, 1)
+            yield copy
+
+
+def _sent(
+    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+) -> Counter[CampaignCluster]:
+    sent = Counter[CampaignCluster]()
+    for listed in situation.there:
+        sent[listed.campaign, listed.cluster] += listed.listed
+    for send in decided.sends:
+        sent[send.campaign, send.cluster] += send.tasks
+    return sent
+
+
+def _request(campaign: Campaign, cluster: str) -> JdlClusterSettings:
+    return campaign.jdl.clusters[cluster]
+
+
+def _campaign_near_end(
+    campaign: Campaign,
+    tail: CampaignStragglers,
+    counted: _CampaignCounts,
+    free: Mapping[str, int],
+    over: Mapping[int, int],
+    limits: FinalizeSection,
+) -> CampaignNearEnd:
+    number = campaign.number
+    ended = {(attempt.task, attempt.attempt) for attempt in counted.ended[number]}
+    won = {
+        attempt.task
+        for attempt in counted.ended[number]
+        if attempt.outcome is TaskAttemptOutcome.SUCCESS
+    }
+    return CampaignNearEnd(
+        campaign=number,
+        left=campaign.tasks - campaign.ended - over.get(number, 0),
+        unsent=counted.unsent[number],
+        sent_s=tail.sent_s,
+        free=free,
+        durations_s=tail.durations_s,
+        live=tuple(
+            attempt
+            for attempt in tail.live
+            if (attempt.task, attempt.attempt) not in ended and attempt.task not in won
+        ),
+        made=counted.made[number],
+        limits=limits,
+        failed_at=tail.failed_at,
+    )
+
+
+def _room_by_cluster(
+    campaign: Campaign,
+    situation: CampaignCycleSituation,
+    decided: DecisionsBeforeSpeculation,
+    remaining: SlotsForSpeculativeAttempts,
+) -> Mapping[str, int]:
+    """Return how many tasks fit at each cluster, fastest cluster first.
+
+    A cluster without a known run time comes last, since a copy is no probe; starved clusters come
+    after it.
+    """
+    mean_s = situation.sharing.mean_s.get(campaign.number, {})
+    room = {
+        name: _room(campaign, name, max_array_tasks(situation, name), remaining)
+        for name in campaign.jdl.clusters
+        if name in situation.room and (campaign.number, name) not in decided.barred
+    }
+
+    def order(name: str) -> tuple[int, float, int, str]:
+        tasks = remaining.in_vain.get((campaign.number, name), 0)
+        return tasks, mean_s.get(name, float("inf")), -room[name], name
+
+    return {name: room[name] for name in sorted(room, key=order) if room[name]}
+
+
+def _room(
+    campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForSpeculativeAttempts
+) -> int:
+    request = _request(campaign, cluster)
+    most = max_tasks
+    if request.max_jobs:
+        most = min(most, request.max_jobs - remaining.there[campaign.number, cluster])
+    if not remaining.arrays.of(campaign.number, cluster):
+        return 0  # the cluster accepts no more arrays of this owner
+    return max(0, min(remaining.free.of(cluster, request) // request.slots, most))

@@ -1,0 +1,346 @@
+"""Decide which best-effort tasks end, so that a waiting local request can start.
+
+A started local job displaces tasks by itself (queue_conf(5), subordinate_list). A local job that
+lacks a consumable which tasks hold is never started, unless these tasks end. The newest tasks end
+first, just enough of them, and none where that does not help.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
+from gridbridge.model.campaigns.preemption import (
+    ArrayJobsById,
+    BlockedLocalRequest,
+    CampaignArrayJob,
+    CellRequestsAndResources,
+    LocalRequestId,
+    PreemptedTasks,
+    PreemptibleTask,
+    PreemptionHistory,
+    QueueInstanceResources,
+    ResourceHolder,
+    WaitingLocalRequest,
+)
+
+MAX_REQUESTS = 3  # most requests that are examined per cluster
+PREEMPTION_GRACE_S = 300.0  # by then tasks have ended and the scheduler has run
+
+
+def select_recently_served_requests(
+    tried: PreemptionHistory, now: datetime
+) -> frozenset[LocalRequestId]:
+    """Return requests for which tasks ended recently: they must wait now.
+
+    Each pause is twice as long as the last, since an unknown cause keeps such a request waiting.
+    """
+    return frozenset(
+        request
+        for request, ended_at in tried.items()
+        if (now - ended_at[-1]).total_seconds() < PREEMPTION_GRACE_S * 2 ** (len(ended_at) - 1)
+    )
+
+
+def find_blocked_requests(
+    cluster: str,
+    cell: CellRequestsAndResources,
+    ours: ArrayJobsById,
+    recent: Set[LocalRequestId] = frozenset(),
+) -> tuple[BlockedLocalRequest, ...]:
+    """Return the first local requests that would start if campaigns' tasks ended.
+
+    Recently served requests are left out: they start now, or another job was faster.
+    """
+    tasks = tuple(_tasks(cell, ours))
+    strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
+    shut = {holder.host for holder in strangers if holder.alone}
+    hosts = tuple(host for host in cell.places if host.host not in shut)
+    candidates = (
+        BlockedLocalRequest(
+            cluster=cluster,
+            asked=shortage,
+            places=hosts,
+            free=cell.free,
+            tasks=tuple(_concerned(tasks, shortage)),
+            others=frozenset(holder.host for holder in strangers),
+        )
+        for shortage in cell.asked
+        if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
+    )
+    return tuple(
+        islice(
+            (request for request in candidates if choose_preemption_victims(request)), MAX_REQUESTS
+        )
+    )
+
+
+def _concerned(
+    tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest
+) -> Iterator[PreemptibleTask]:
+    """Yield the tasks that hold requested resources or an exclusive host."""
+    names = shortage.amounts.keys() | shortage.defaults.keys()
+    for task in tasks:
+        if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
+            held = {name: n for name, n in task.amounts.items() if name in names}
+            yield replace(task, amounts=held)
+
+
+def _is_ours(holder: ResourceHolder, ours: ArrayJobsById) -> bool:
+    return holder.makes_way and holder.since is not None and holder.job in ours
+
+
+def _tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[PreemptibleTask]:
+    for holder in cell.holders:
+        if holder.since and _is_ours(holder, ours):
+            array = ours[holder.job]
+            yield PreemptibleTask(
+                campaign=array.campaign,
+                array=array.array,
+                place=holder.task,
+                host=holder.host,
+                since=holder.since,
+                amounts=holder.amounts,
+                alone=holder.alone,
+                is_ending=_is_ending(holder, array),
+            )
+
+
+def _is_ending(holder: ResourceHolder, array: CampaignArrayJob) -> bool:
+    return holder.is_deleting or array.is_ending or holder.task in array.ending
+
+
+def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[PreemptedTasks, ...]:
+    """Return the preemption for the first request of each cluster that it helps."""
+    by_cluster: dict[str, PreemptedTasks] = {}
+    for request in requests:
+        if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
+            host, tasks = choice
+            by_cluster[request.cluster] = PreemptedTasks(
+                cluster=request.cluster,
+                job=request.asked.job,
+                task=request.asked.task,
+                host=host.host,
+                lacked=list_lacking_resources(request, host),
+                tasks=tasks,
+            )
+    return tuple(by_cluster.values())
+
+
+def describe_preemption(way: PreemptedTasks) -> str:
+    """Describe which tasks end for which local job."""
+    campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
+    of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
+    return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
+
+
+def _job_name(way: PreemptedTasks) -> str:
+    return f"{way.job}.{way.task}" if way.task else str(way.job)
+
+
+def is_request_of_preemption(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
+    """Say whether a waiting request is that of a preemption."""
+    return (shortage.job, shortage.task) == (way.job, way.task)
+
+
+def recheck_preemption(
+    way: PreemptedTasks, cell: CellRequestsAndResources, ours: ArrayJobsById
+) -> PreemptedTasks | None:
+    """Return a preemption by newer cluster data; None if it would end other tasks."""
+    shortages = tuple(
+        shortage for shortage in cell.asked if is_request_of_preemption(shortage, way)
+    )
+    hosts = tuple(host for host in cell.places if host.host == way.host)
+    now = plan_preemptions(
+        find_blocked_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours)
+    )
+    keys = {_victim_key(task) for task in way.tasks}
+    return next(
+        (current for current in now if keys.issuperset(map(_victim_key, current.tasks))), None
+    )
+
+
+def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
+    return task.campaign, task.array, task.place
+
+
+def group_victims_by_array(way: PreemptedTasks) -> tuple[ArrayCancellation, ...]:
+    """Return the deletions of a preemption's tasks, by array."""
+    by_array: dict[tuple[int, int], list[range]] = {}
+    for campaign, array, index in sorted(map(_victim_key, way.tasks)):
+        by_array.setdefault((campaign, array), []).append(range(index, index + 1))
+    return tuple(
+        ArrayCancellation(
+            campaign=campaign,
+            array=array,
+            cluster=way.cluster,
+            wiped_for=CancellationReason.MADE_WAY,
+            places=tuple(indices),
+        )
+        for (campaign, array), indices in by_array.items()
+    )
+
+
+AMOUNT_TOLERANCE = 1 - 1e-6  # clusters print amounts with three decimals
+
+ResourceAmounts = dict[str, float]  # lacking amounts; negative: more than enough is freed
+VictimChoice = tuple[QueueInstanceResources, tuple[PreemptibleTask, ...]]
+
+
+def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | None:
+    """Return the queue instance where a request then starts, and the tasks to end.
+
+    None if the request can start already or after the current deletions, or if no preemption helps.
+    The queue instance with the fewest victims wins, then the one with the newest.
+    """
+    tasks = _Tasks(request)
+    choices = list[VictimChoice]()
+    for host in request.places:
+        missing, barring = _missing(request, host, tasks), _barring(request, host, tasks)
+        if missing is None or barring is None:
+            continue
+        if not missing and not barring:
+            return None
+        if enough := _enough(missing, barring, host, tasks):
+            choices.append((host, enough))
+    return min(choices, key=_cost, default=None)
+
+
+def list_lacking_resources(
+    request: BlockedLocalRequest, host: QueueInstanceResources
+) -> tuple[str, ...]:
+    """Return the names of the resources that a request lacks at a queue instance."""
+    missing = _missing(request, host, _Tasks(request)) or {}
+    return tuple(sorted({*missing, *request.asked.alone}))
+
+
+class _Tasks:
+    """The tasks that may be preempted for a request, newest first, and those that are ending."""
+
+    def __init__(self, request: BlockedLocalRequest) -> None:
+        in_order = sorted(request.tasks, key=_newest_first)
+        self.every = [task for task in in_order if not task.is_ending]
+        self.ending = [task for task in in_order if task.is_ending]
+        self._by_host: dict[str, list[PreemptibleTask]] = {}
+        for task in self.every:
+            self._by_host.setdefault(task.host, []).append(task)
+
+    def on(self, host: str) -> list[PreemptibleTask]:
+        """Return the preemptible tasks of a host."""
+        return self._by_host.get(host, [])
+
+
+def _newest_first(task: PreemptibleTask) -> tuple[float, int, int, int]:
+    return -task.since.timestamp(), -task.campaign, -task.array, -task.place
+
+
+def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
+    host, tasks = choice
+    return len(tasks), sorted(-task.since.timestamp() for task in tasks), host.name
+
+
+def _missing(
+    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
+) -> ResourceAmounts | None:
+    """Return what a request lacks at a queue instance after the current deletions.
+
+    None if it can't start there: too few slots, or a resource does not exist.
+    """
+    free = {**request.free, **host.free}
+    demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
+    demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}
+    if request.asked.slots > host.slots or not demanded.keys() <= free.keys():
+        return None
+    for task in tasks.ending:
+        for name, amount in _gives(task, host, free).items():
+            free[name] += amount
+    return {
+        name: n
+        for name, amount in demanded.items()
+        if (n := amount * AMOUNT_TOLERANCE - free[name]) > 0
+    }
+
+
+def _barring(
+    request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
+) -> list[PreemptibleTask] | None:
+    """Return the tasks that conflict with an exclusive request there, or hold the host exclusively.
+
+    None if other people's jobs run on the host.
+    """
+    on_host, alone = tasks.on(host.host), request.asked.alone
+    if not alone:
+        return [task for task in on_host if task.alone]
+    return on_host if alone <= host.alone and host.host not in request.others else None
+
+
+def _gives(
+    task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]
+) -> ResourceAmounts:
+    """Return the amounts that become free at a queue instance when a task ends."""
+    is_there = task.host == host.host
+    return {
+        name: task.amounts[name]
+        for name in names
+        if task.amounts.get(name, 0) > 0 and (is_there or name not in host.free)
+    }
+
+
+def _enough(
+    missing: Mapping[str, float],
+    barring: list[PreemptibleTask],
+    host: QueueInstanceResources,
+    tasks: _Tasks,
+) -> tuple[PreemptibleTask, ...]:
+    """Return just enough tasks for a request to start; none if all of them are too few."""
+    lacking, needed = dict(missing), list[PreemptibleTask]()
+    for task in barring:
+        _take(task, host, lacking)
+    is_everywhere = not missing.keys() <= host.free.keys()
+    on_host = [task for task in tasks.on(host.host) if task not in barring]
+    for task in _of_all(tasks, host, on_host) if is_everywhere else on_host:
+        if not _lacks(lacking):
+            break
+        if any(lacking[name] > 0 for name in _gives(task, host, lacking)):
+            _take(task, host, lacking)
+            needed.append(task)
+    if _lacks(lacking):
+        return ()
+    return tuple(sorted((*barring, *_needed(needed, host, lacking)), key=_newest_first))
+
+
+def _of_all(
+    tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]
+) -> Iterable[PreemptibleTask]:
+    """Yield the tasks of all hosts, newest first."""
+    elsewhere = (task for task in tasks.every if task.host != host.host)
+    return merge(on_host, elsewhere, key=_newest_first)
+
+
+def _lacks(lacking: ResourceAmounts) -> bool:
+    return any(n > 0 for n in lacking.values())
+
+
+def _take(task: PreemptibleTask, host: QueueInstanceResources, lacking: ResourceAmounts) -> None:
+    for name, amount in _gives(task, host, lacking).items():
+        lacking[name] -= amount
+
+
+def _needed(
+    tasks: list[PreemptibleTask], host: QueueInstanceResources, lacking: ResourceAmounts
+) -> list[PreemptibleTask]:
+    """Leave out the oldest tasks that turned out to be unnecessary."""
+    needed = list[PreemptibleTask]()
+    for task in reversed(tasks):
+        gives = _gives(task, host, lacking)
+        if all(lacking[name] + amount <= 0 for name, amount in gives.items()):
+            for name, amount in gives.items():
+                lacking[name] += amount
+        else:
+            needed.append(task)
+    return needed

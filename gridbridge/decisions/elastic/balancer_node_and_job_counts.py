@@ -1,0 +1,228 @@
+"""Count the nodes, slots, startable jobs and unready hosts of a cell, for all balancer policies."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from gridbridge.decisions.elastic.demand.free_capacity import ordinary_queues_by_host
+from gridbridge.decisions.elastic.request_expressions import request_expression_matches
+from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceSituation,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNode,
+    ElasticNodeState,
+    is_same_host,
+    short_host_name,
+)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    QueueInstance,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
+from gridbridge.model.job_request import QNAME, resource_long_name
+from gridbridge.model.states import QueueInstanceStateFact
+
+UNREADY_PART, UNREADY_HOSTS = 0.45, 3
+NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
+BROKEN = frozenset((QueueInstanceStateFact.UNREACHABLE, QueueInstanceStateFact.ERROR))
+
+
+def count_usable_slots_and_tasks(situation: BalanceSituation, queue: str) -> BalanceFigures:
+    """Count a queue's usable slots and the tasks that could start there.
+
+    Silent and closed hosts have no capacity, and their jobs do not use up other capacity. The
+    longest wait is that of the oldest job, measured since the job could start.
+    """
+    own = [instance for instance in situation.cell.instances if instance.queue == queue]
+    usable = [instance for instance in own if instance.is_usable]
+    waiting = [
+        row
+        for row in startable_waiting_jobs(situation.cell.waiting)
+        if do_requests_allow_queue(queue, row.shape)
+    ]
+    since = [
+        moment
+        for row in waiting
+        if (moment := when_first_job_was_startable(row, situation)) is not None
+    ]
+    nodes = nodes_by_name_without_standby(situation)
+    return BalanceFigures(
+        nodes=len(nodes),
+        running=sum(not node.state.is_coming for node in nodes),
+        coming=sum(node.state.is_coming for node in nodes),
+        failed=sum(node.is_left_over for node in nodes),
+        leaving=sum(node.state.is_leaving for node in nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
+        free=sum(instance.free for instance in usable),
+        slots=sum(instance.total for instance in usable),
+        slots_per_node=_usual_slots(own, situation.master),
+        waited_s=max(0.0, elapsed_s(min(since), situation.now)) if since else 0.0,
+        unchanged_s=None
+        if situation.last_change is None
+        else elapsed_s(situation.last_change, situation.now),
+    )
+
+
+def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
+    """Return the waiting jobs that the scheduler may start now.
+
+    Best-effort jobs and campaign tasks are left out, because a cluster does not grow for them.
+    """
+    return [row for row in waiting if row.can_start and not row.fills_gaps]
+
+
+def when_first_job_was_startable(
+    row: WaitingJobGroup, situation: BalanceSituation
+) -> datetime | None:
+    """Return since when the first of some jobs could start, or was submitted."""
+    since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
+    return min((moment for moment in since if moment is not None), default=None)
+
+
+def do_requests_allow_queue(queue: str, shape: TaskResourceRequests) -> bool:
+    """Say whether a task's -q and -l qname requests allow a queue."""
+    listed = (name.partition("@")[0] for name in shape.queues)
+    if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
+        return False
+    return all(
+        request_expression_matches(expression, (queue,))
+        for expression in requested_qname_expressions(shape)
+    )
+
+
+def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
+    """Return the expressions of -l qname; a queue must match all of them."""
+    return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
+
+
+def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> BalanceRefusalCause | None:
+    """Return why waiting jobs are not demand; None if no reason is known."""
+    state = row.state
+    if row.is_inner and state.can_start:
+        return BalanceRefusalCause.INNER
+    if row.can_start and row.fills_gaps:
+        return BalanceRefusalCause.CAMPAIGN if row.is_campaign else BalanceRefusalCause.BEST_EFFORT
+    if state.can_start:
+        return BalanceRefusalCause.FUTURE if row.is_deferred else None
+    if state.is_deleting:
+        return BalanceRefusalCause.DELETED
+    if state.is_error:
+        return BalanceRefusalCause.ERROR
+    if row.is_dependent:
+        return BalanceRefusalCause.DEPENDENT
+    return BalanceRefusalCause.HELD if state.is_held else None
+
+
+def is_pause_after_node_change_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
+    """Say whether the pause after the last change of nodes is over."""
+    return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
+
+
+def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
+    """Return a cluster's nodes by name, including hosts that are never powered off.
+
+    Standby hosts are left out. A failed node counts while its machine exists, unless another
+    node has its name.
+    """
+    nodes = sorted(
+        (node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over
+    )
+    asleep = {
+        short_host_name(node.name)
+        for node in situation.nodes
+        if node.state is ElasticNodeState.STANDBY
+    }
+    listed = (
+        host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep
+    )
+    hosts = [situation.master, *listed]
+    by_name, by_short = dict[str, ElasticNode](), dict[str, list[str]]()
+    for node in (*nodes, *(ElasticNode(name=host) for host in hosts if host)):
+        alike = by_short.setdefault(short_host_name(node.name), [])
+        if not any(is_same_host(node.name, name) for name in alike):
+            by_name[node.name] = node
+            alike.append(node.name)
+    return tuple(by_name[name] for name in sorted(by_name))
+
+
+def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
+    """Return the hosts of which the cell reports what runs there.
+
+    A host without a queue is included only if no queue of the configuration contains it.
+    """
+    listed = frozenset(instance.host for instance in situation.cell.instances)
+    unlisted = {host.name for host in situation.cell.hosts} - listed
+    if not unlisted or not situation.layout.queues:
+        return listed
+    placed = situation.layout.placed
+    return listed | {host for host in unlisted if short_host_name(host) not in placed}
+
+
+def elapsed_s(since: datetime, now: datetime) -> float:
+    """Return the seconds between two times, days included."""
+    return (now - since).total_seconds()
+
+
+def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
+    """Return the slots of most hosts except the master; 0 if unknown.
+
+    Of two equally frequent numbers, the larger is returned.
+    """
+    with_slots = [instance for instance in own if instance.total]
+    counts = Counter(
+        instance.total for instance in with_slots if not is_same_host(instance.host, master)
+    )
+    counts = counts or Counter(instance.total for instance in with_slots)
+    return max(counts, key=lambda slots: (counts[slots], slots), default=0)
+
+
+def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
+    """Return how many hosts should be ready, and how many of them are not."""
+    by_host = ordinary_queues_by_host(situation)
+    names = _hosts_expected_ready(situation, by_host)
+    return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
+
+
+def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
+    """Say whether more than 45 % of the hosts, and more than three, are not ready.
+
+    As in Kubernetes' cluster autoscaler, such a failure is a fault of the network or of the
+    master. The balancer then changes nothing.
+    """
+    hosts, unready = count_unready_hosts(situation)
+    return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
+
+
+def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
+    """Return the hosts that should be ready: they do not join, leave or stand by."""
+    states = {short_host_name(node.name): node.state for node in situation.nodes}
+    states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
+    return [
+        name
+        for name, state in states_by_name
+        if state is None or not (state.is_coming or state in NOT_COUNTED)
+    ]
+
+
+def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
+    """Say whether a host is silent, or all of its queues are in error."""
+    return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
+
+
+def reasons_never_to_remove_node(
+    node: ElasticNode, situation: BalanceSituation
+) -> Iterator[BalanceRefusal]:
+    """Return the reasons that keep a node at any load: master, kept, unlisted."""
+    if is_same_host(node.name, situation.master):
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
+    if node.is_kept:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.KEPT)
+    if node.is_unreachable:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UNREACHABLE)

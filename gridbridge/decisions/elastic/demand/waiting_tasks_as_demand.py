@@ -1,0 +1,363 @@
+"""Find the waiting tasks that count as demand; jobs that stay stuck despite room do not."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
+    do_requests_allow_queue,
+    elapsed_s,
+    requested_qname_expressions,
+    when_first_job_was_startable,
+    why_waiting_jobs_are_no_demand,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
+from gridbridge.decisions.elastic.demand.task_packing import pack_tasks_with_alternatives
+from gridbridge.decisions.elastic.demand.task_requirements import (
+    TaskRequirement,
+    environment_that_refuses_job,
+    environment_unfit_for_slots,
+    parse_amount_or_zero,
+    requirement_of_task_shape,
+)
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+    CellPlacementRules,
+    HostBlocks,
+)
+from gridbridge.model.elastic.balance_plan import (
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceSituation,
+    WaitingJobsHistory,
+)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
+from gridbridge.model.grid_engine_amounts import MINUTE_S
+
+GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
+AGAIN = 10  # times stuck_after_s: so long a row is no demand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartableTasksOfShape:
+    """Waiting tasks of one shape that could start."""
+
+    need: TaskRequirement  # the least of what they may have
+    jobs: tuple[int, ...]
+    tasks: int
+    waited_s: float  # since the first of them could start
+    kinds: tuple[tuple[str, str, int], ...] = ()
+    others: tuple[TaskRequirement, ...] = ()  # what they may have instead
+
+    @property
+    def needs(self) -> tuple[TaskRequirement, ...]:
+        """A task's alternative requirements, the smallest first; any of them suffices."""
+        return (self.need, *self.others)
+
+    @property
+    def first(self) -> int:
+        """The lowest job number."""
+        return min(self.jobs)
+
+    @property
+    def slots(self) -> int:
+        """The number of slots of all tasks together."""
+        return self.tasks * self.need.all_slots
+
+
+class CellWideFreeResources:
+    """The free licences and free slots of parallel environments of the whole cell."""
+
+    def __init__(self, situation: BalanceSituation) -> None:
+        on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
+        self._licences = {
+            name: parse_amount_or_zero(text)
+            for name, text in situation.cell.left
+            if name not in on_hosts
+        }
+        used = dict(situation.cell.granted)
+        self._slots = {
+            name: max(0, environment.slots - used.get(name, 0))
+            for name, environment in situation.layout.environments.items()
+            if environment.slots
+        }
+
+    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
+        """Return how many tasks the limits allow, and what keeps the others waiting.
+
+        The allowed tasks are subtracted from the limits. A job that does not request a
+        licence uses its default amount.
+        """
+        demanded = dict(need.usual) | dict(need.amounts)
+        licences = {
+            name: amount_each * need.pieces
+            for name, amount_each in demanded.items()
+            if name in self._licences and amount_each > 0
+        }
+        fit, shortage = tasks, None
+        for name, amount in licences.items():
+            has = self._licences[name]
+            if (affordable := int(has / amount + 1e-9)) < fit:
+                fit, shortage = (
+                    affordable,
+                    _shortage(BalanceRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
+                )
+        fit, full = self._environment(need, fit)
+        for name, amount in licences.items():
+            self._licences[name] -= fit * amount
+        return fit, full or shortage
+
+    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
+        """Assign tasks to parallel environments, those with the most free slots first."""
+        if not need.environments or any(name not in self._slots for name in need.environments):
+            return tasks, None
+        task_slots, unplaced = need.slots * need.pieces, tasks
+        environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
+        full = _shortage(
+            BalanceRefusalCause.ENVIRONMENT_FULL,
+            environments[0],
+            str(task_slots),
+            str(self._slots[environments[0]]),
+        )
+        for name in environments:
+            fitting = min(unplaced, self._slots[name] // task_slots)
+            self._slots[name] -= fitting * task_slots
+            unplaced -= fitting
+        return tasks - unplaced, full if unplaced else None
+
+
+def _shortage(cause: BalanceRefusalCause, name: str, required: str, has: str) -> BalanceRefusal:
+    return BalanceRefusal(cause=cause, name=name, wanted=required, has=has)
+
+
+def startable_demand_and_refusals(
+    situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
+) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...]]:
+    """Return the tasks that are demand, and a refusal for each other waiting job.
+
+    Jobs that are known to be stuck, given by their lowest job numbers, appear in neither
+    result.
+    """
+    pending, refused, limits = (
+        list[StartableTasksOfShape](),
+        list[BalanceRefusal](),
+        CellWideFreeResources(situation),
+    )
+    for row in situation.cell.waiting:
+        cause = _refusal_cause(row, situation)
+        if cause is not None:
+            refused.extend(BalanceRefusal(job=job, cause=cause) for job in row.jobs)
+        elif row.state.is_waiting and row.first not in stuck:
+            pending_shape, why = _pending_shape(row, situation, widest, limits)
+            refused.extend(repeat_refusal_for_jobs(why, row.jobs))
+            if pending_shape.tasks:
+                pending.append(pending_shape)
+    return tuple(pending), tuple(refused)
+
+
+def repeat_refusal_for_jobs(
+    refusal: BalanceRefusal | None, jobs: Iterable[int]
+) -> Iterator[BalanceRefusal]:
+    """Return a copy of a refusal for each job; nothing if there is no refusal."""
+    if refusal is not None:
+        yield from (replace(refusal, job=job) for job in jobs)
+
+
+def _pending_shape(
+    row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
+) -> tuple[StartableTasksOfShape, BalanceRefusal | None]:
+    need = requirement_of_task_shape(row.shape, situation.layout, widest)
+    tasks, refusal = _startable(row, need, situation, limits)
+    pending_shape = StartableTasksOfShape(
+        need=need,
+        jobs=row.jobs,
+        tasks=tasks,
+        waited_s=_waited_s(row, situation),
+        kinds=row.kinds,
+        others=tuple(
+            requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others
+        ),
+    )
+    return pending_shape, refusal
+
+
+def _startable(
+    row: WaitingJobGroup,
+    need: TaskRequirement,
+    situation: BalanceSituation,
+    limits: CellWideFreeResources,
+) -> tuple[int, BalanceRefusal | None]:
+    """Return how many tasks of a row could start, and what keeps the others waiting."""
+    if rule := environment_unfit_for_slots(row.shape, situation.layout):
+        slots, per_host = str(row.shape.slots), str(rule.per_host)
+        return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
+    name, barred_user = environment_that_refuses_job(row.shape, situation.layout)
+    if name:
+        return 0, BalanceRefusal(cause=BalanceRefusalCause.BARRED, name=name, wanted=barred_user)
+    tasks, refusal = limits.take(need, row.tasks - row.capped)
+    if refusal is None and row.capped and not tasks:
+        return 0, BalanceRefusal(cause=BalanceRefusalCause.CAPPED)
+    return tasks, refusal
+
+
+def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> BalanceRefusalCause | None:
+    """Return why waiting jobs are not demand; None if they are."""
+    if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
+        return cause
+    asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
+    return (
+        BalanceRefusalCause.BEST_EFFORT
+        if asks_queues and _all_left_out(row.shape, situation)
+        else None
+    )
+
+
+def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
+    names = set(situation.layout.queues) | {instance.queue for instance in situation.cell.instances}
+    fit = [queue for queue in names if do_requests_allow_queue(queue, shape)]
+    return bool(fit) and all(is_best_effort_or_transfer_queue(queue, situation) for queue in fit)
+
+
+def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
+    """Return the seconds since the first of the jobs could start."""
+    since = when_first_job_was_startable(row, situation)
+    return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
+
+
+def jobs_still_stuck(
+    situation: BalanceSituation, stuck_after_s: float
+) -> Mapping[int, WaitingJobsHistory]:
+    """Return the jobs that were stuck and remain so, even if there is room now."""
+    tasks = _waiting_tasks_by_row(situation)
+    return {
+        job: replace(history, at=situation.now)
+        for job, history in situation.watched.items()
+        if history.tasks == tasks[job] and _is_stuck(history, situation.now, stuck_after_s)
+    }
+
+
+def _is_stuck(history: WaitingJobsHistory, now: datetime, stuck_after_s: float) -> bool:
+    if history.stuck_since is None or elapsed_s(history.at, now) > GAP_S:
+        return False
+    return elapsed_s(history.stuck_since, now) < AGAIN * stuck_after_s
+
+
+def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
+    """Return the number of waiting tasks by lowest job number.
+
+    A job that was put back to run again may be in two rows.
+    """
+    waiting = Counter[int]()
+    for row in _startable_rows(situation):
+        waiting[row.first] += row.tasks
+    return waiting
+
+
+def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
+    return (
+        row
+        for row in situation.cell.waiting
+        if why_waiting_jobs_are_no_demand(row) is None and row.state.is_waiting
+    )
+
+
+def mark_jobs_stuck_despite_room(
+    pending_shapes: Iterable[StartableTasksOfShape],
+    situation: BalanceSituation,
+    blocks: HostBlocks,
+    placement: CellPlacementRules,
+    stuck_after_s: float,
+) -> Mapping[int, WaitingJobsHistory]:
+    """Return the history of waiting jobs, and mark those that are stuck now.
+
+    A job is stuck if it did not start for `stuck_after_s` although there was room. New jobs are
+    placed first, because they are about to use the room. Every other job is then checked alone.
+    """
+    if not stuck_after_s:
+        return {}
+    rows, tasks = (
+        defaultdict[int, list[StartableTasksOfShape]](list),
+        _waiting_tasks_by_row(situation),
+    )
+    for pending_shape in pending_shapes:
+        rows[pending_shape.first].append(pending_shape)
+    histories = {
+        job: history
+        for job, history in situation.watched.items()
+        if job in rows and _is_unchanged_since_last_round(history, tasks[job], situation)
+    }
+    remaining = blocks
+    for pending_shape in (
+        pending_shape for job, row in rows.items() if job not in histories for pending_shape in row
+    ):
+        remaining = pack_tasks_with_alternatives(
+            pending_shape.needs, pending_shape.tasks, remaining, placement
+        )[1]
+    return {
+        job: _update_watched_jobs(
+            WaitingJobsHistory(at=situation.now, tasks=tasks[job]),
+            histories.get(job),
+            stuck_after_s,
+            has_room=_has_room(row, remaining if job in histories else blocks, placement),
+        )
+        for job, row in rows.items()
+    }
+
+
+def _has_room(
+    row: Iterable[StartableTasksOfShape], rooms: HostBlocks, placement: CellPlacementRules
+) -> bool:
+    return any(
+        pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0]
+        for pending_shape in row
+    )
+
+
+def _update_watched_jobs(
+    now: WaitingJobsHistory,
+    before: WaitingJobsHistory | None,
+    stuck_after_s: float,
+    *,
+    has_room: bool,
+) -> WaitingJobsHistory:
+    if not has_room:
+        return now
+    since = before.room_since if before and before.room_since else now.at
+    is_stuck = elapsed_s(since, now.at) >= stuck_after_s
+    return replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
+
+
+def _is_unchanged_since_last_round(
+    history: WaitingJobsHistory, tasks: int, situation: BalanceSituation
+) -> bool:
+    """Say whether jobs were demand last round and none of their tasks started since."""
+    is_recent = elapsed_s(history.at, situation.now) <= GAP_S
+    return is_recent and history.stuck_since is None and history.tasks <= tasks
+
+
+def stuck_job_refusals(
+    situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
+) -> Iterator[BalanceRefusal]:
+    """Return a refusal for each stuck job, with the minutes for which there was room."""
+    for row in _startable_rows(situation):
+        history = rows.get(row.first)
+        if history and history.stuck_since and history.room_since:
+            has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
+            yield from (
+                BalanceRefusal(job=job, cause=BalanceRefusalCause.STUCK, has=has)
+                for job in row.jobs
+            )
+
+
+def demand_without_stuck_jobs(
+    pending_shapes: Iterable[StartableTasksOfShape], rows: Mapping[int, WaitingJobsHistory]
+) -> tuple[StartableTasksOfShape, ...]:
+    """Return the demand without jobs that are marked as stuck."""
+    return tuple(
+        pending_shape
+        for pending_shape in pending_shapes
+        if (row := rows.get(pending_shape.first)) is None or not row.stuck_since
+    )

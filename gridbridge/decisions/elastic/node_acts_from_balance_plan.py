@@ -1,0 +1,252 @@
+"""Turn a balance plan into the acts due for each node."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from gridbridge.decisions.elastic import (
+    machine_list_reconciliation,
+    node_lifecycle,
+    powered_host_lifecycle,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import (
+    has_running_or_reserved_slots,
+    ordinary_queues_by_host,
+)
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, short_host_name
+from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    BusyOrSilentHostState,
+    DueNodeAct,
+    NodeStateCause,
+)
+from gridbridge.model.elastic.standby_hosts import StandbyPlan
+from gridbridge.model.states import QueueInstanceStateFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdministratorNodeRequests:
+    """The nodes that administrators want drained, kept or freed, by host name."""
+
+    drained: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    freed: frozenset[str] = frozenset()  # neither, any more
+
+
+NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
+LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody can stop that by now
+
+
+def busy_and_silent_cell_hosts(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
+    """Return whether each host is busy and whether it is silent, by short name.
+
+    Best-effort tasks do not make a host busy. A host without a queue is silent until it reports
+    a load.
+    """
+    by_name = {
+        short_host_name(host.name): BusyOrSilentHostState(
+            is_busy=False, is_silent=host.load is None
+        )
+        for host in situation.cell.hosts
+    }
+    for name, instances in ordinary_queues_by_host(situation).items():
+        if instances:
+            by_name[short_host_name(name)] = BusyOrSilentHostState(
+                is_busy=has_running_or_reserved_slots(instances),
+                is_silent=all(_is_silent(instance) for instance in instances),
+            )
+    return by_name
+
+
+def _is_silent(instance: QueueInstance) -> bool:
+    return QueueInstanceStateFact.UNREACHABLE in instance.state.facts
+
+
+def plan_due_node_acts(
+    world: BalancerNodesSnapshot,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    patience: NodeLifecycleTimeouts,
+    requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
+    standby_plan: StandbyPlan | None = None,
+) -> tuple[DueNodeAct, ...]:
+    """Return the acts due for all nodes: new, removed, sleeping and woken ones, too.
+
+    A node with another pending act is not removed in the same round.
+    """
+    wished = {apply_administrator_request(node, world, requests): node for node in world.kept}
+    first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
+    due_acts = {act.before: act for act in first if act.before}
+    remove, decided = frozenset(plan.remove), dict[BalancerOwnedNode, DueNodeAct]()
+    resting = _Resting.of(standby_plan) if standby_plan else None
+    for node in wished:
+        is_under_way = node in due_acts and bool(due_acts[node].act or due_acts[node].is_over)
+        is_free = node.state is ElasticNodeState.READY and not is_under_way
+        is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
+        if is_given_back and is_free and node.pool in world.machines:
+            decided[node] = _drain_act(node, world, NodeStateCause.NOT_NEEDED)
+        elif not is_under_way and (act := _squeeze_act(node, world, resting)):
+            decided[node] = act
+        elif node not in due_acts and node != wished[node]:
+            decided[node] = DueNodeAct(node=node, before=node)
+    due = [*(act for act in first if act.before not in decided), *decided.values()]
+    due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
+    due += [
+        DueNodeAct(node=node, act=BalancerNodeAct.CREATE) for node in _new_nodes(world, plan, rules)
+    ]
+    return tuple(due)
+
+
+class _Resting(NamedTuple):
+    """What a squeeze does, by the short names of hosts."""
+
+    off: frozenset[str]
+    on: frozenset[str]
+    moved: frozenset[str]  # those whose tasks are to run elsewhere
+
+    @classmethod
+    def of(cls, plan: StandbyPlan) -> "_Resting":
+        sources = (task.source for task in plan.moved)
+        named = (frozenset(map(short_host_name, names)) for names in (plan.off, plan.on, sources))
+        return cls(*named)
+
+
+def _squeeze_act(
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
+) -> DueNodeAct | None:
+    """Return what a squeeze does with a host of the site's own; None for nothing."""
+    if resting is None or node.pool not in world.switched or node.pool not in world.machines:
+        return None
+    name = short_host_name(node.name)
+    if node.state is ElasticNodeState.READY and name in resting.off and not node.is_kept:
+        host = world.host_of(node.name)
+        is_moved = name in resting.moved
+        is_busy = host is not None and host.is_busy
+        due = powered_host_lifecycle.act_to_put_host_on_standby(
+            node, world.now, is_busy=is_busy, is_moved=is_moved
+        )
+        return powered_host_lifecycle.add_standby_tag_to_act(due, world.tags)
+    if node.state is ElasticNodeState.STANDBY and name in resting.on:
+        return powered_host_lifecycle.act_to_wake_host(node, world.now)
+    return None
+
+
+def apply_administrator_request(
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
+) -> BalancerOwnedNode:
+    """Return a node changed as an administrator requested.
+
+    A joining node is drained once it is ready. A standby host of the site's own is not woken.
+    """
+    if node.name in requests.kept:
+        return replace(node, is_kept=True)
+    if node.name in requests.freed:
+        cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
+        if node.state is ElasticNodeState.DRAINING:
+            cause = NodeStateCause.NOT_NEEDED  # it is opened again unless it is idle
+        return replace(node, is_kept=False, cause=cause)
+    if node.name in requests.drained and node.state is ElasticNodeState.READY:
+        return _drain_act(node, world, NodeStateCause.DRAINED).node
+    if node.name in requests.drained and node.state is ElasticNodeState.STANDBY:
+        is_own = node.pool in world.switched
+        state = ElasticNodeState.STANDBY if is_own else ElasticNodeState.REMOVING
+        return replace(node.entering(state, world.now, NodeStateCause.DRAINED), is_kept=False)
+    return node
+
+
+def nodes_as_policies_see(
+    nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
+) -> tuple[ElasticNode, ...]:
+    """Return the nodes as the policies see them.
+
+    A ready node without a listed machine is marked unreachable, because its provider could not
+    end it.
+    """
+    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
+
+    def is_reachable(node: BalancerOwnedNode) -> bool:
+        is_on_its_way = node.state is not ElasticNodeState.READY
+        return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
+
+    return tuple(
+        replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node))
+        for node in nodes
+    )
+
+
+def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
+    """Return a ready node with its idle time, which starts now if none is recorded."""
+    if node.state is not ElasticNodeState.READY:
+        return node.node
+    return replace(node.node, idle_since=node.idle_since or now)
+
+
+def fulfilled_administrator_requests(
+    requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
+) -> AdministratorNodeRequests:
+    """Return the administrators' requests that this round has carried out."""
+    not_drained = {node.name for node in after if node.cause is not NodeStateCause.DRAINED}
+    return replace(requests, drained=requests.drained - not_drained)
+
+
+def reopen_nodes_asked_to_be_kept(
+    dues: Iterable[DueNodeAct], names: Set[str]
+) -> tuple[DueNodeAct, ...]:
+    """Return the acts after keep requests: nodes about to leave are reopened instead."""
+    return tuple(
+        replace(act, node=replace(act.node, is_kept=True))
+        if act.act in (BalancerNodeAct.REMOVE, BalancerNodeAct.REST) and act.node.name in names
+        else act
+        for act in dues
+    )
+
+
+def nodes_with_late_keep_request(
+    requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
+) -> tuple[str, ...]:
+    """Return the nodes whose keep request came after they began to leave."""
+    staying = {node.name for node in after if node.state not in LEAVING_STATES}
+    return tuple(sorted(requests.kept - staying))
+
+
+def _drain_act(
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause
+) -> DueNodeAct:
+    draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
+    act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
+    return DueNodeAct(node=draining, before=node, act=act)
+
+
+def _new_nodes(
+    world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
+) -> Iterable[BalancerOwnedNode]:
+    names = names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add)
+    for name in names:
+        yield BalancerOwnedNode(
+            name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now
+        )
+
+
+def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
+    """Return names for new nodes, numbered after the highest number in use.
+
+    Numbers of foreign hosts and machines are in use, too. Numbers of more than nine digits are
+    only compared as whole names.
+    """
+    named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
+    machines = (machine.name for machines in world.machines.values() for machine in machines)
+    names = [*(node.name for node in world.kept), *world.hosts, *machines]
+    short = set(map(short_host_name, names))
+    numbers = (named.fullmatch(taken_name) for taken_name in short)
+    highest = max((int(match[1]) for match in numbers if match), default=0)
+    free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
+    return tuple(itertools.islice(free, count))

@@ -1,0 +1,226 @@
+"""Find elastic nodes and machines that need an administrator, and say what to do about each."""
+
+import json
+import re
+import shlex
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from gridbridge.decisions.elastic import machine_list_reconciliation
+from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
+    short_host_name,
+)
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    NodeStateCause,
+    is_host_reporting,
+)
+from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
+
+HOSTS = (
+    ElasticNodeState.JOINING,
+    ElasticNodeState.READY,
+    ElasticNodeState.DRAINING,
+    ElasticNodeState.STANDBY,
+)
+
+
+def silent_nodes_with_tasks(
+    world: BalancerNodesSnapshot, silent_s: float
+) -> tuple[BalancerOwnedNode, ...]:
+    """Return the nodes that have been silent under tasks although their machines run.
+
+    Such a node is not removed, because its tasks may still run. While many hosts are silent,
+    the result is empty.
+    """
+    if world.is_unready:
+        return ()
+    return tuple(
+        node
+        for node in _stuck(world)
+        if machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
+    )
+
+
+def find_powered_off_hosts_with_tasks(
+    world: BalancerNodesSnapshot,
+) -> tuple[BalancerOwnedNode, ...]:
+    """Return the site's own hosts that are off while the cell lists tasks there.
+
+    Only a person powers off such a host. A host that is being woken is left out.
+    """
+    off = {
+        (pool, machine.id)
+        for pool in world.switched
+        for machine in world.machines.get(pool, ())
+        if machine.state is ProviderMachineState.STOPPED
+    }
+    return tuple(
+        node
+        for node in world.kept
+        if (node.pool, node.machine) in off
+        and node.state is not ElasticNodeState.BOOTING
+        and (host := world.host_of(node.name)) is not None
+        and host.is_busy
+        and host.is_silent
+    )
+
+
+def find_silent_hosts_without_machine(
+    world: BalancerNodesSnapshot, prefix: str, silent_s: float, own: Container[str] = ()
+) -> tuple[str, ...]:
+    """Return long-silent hosts named like our nodes that have no machine.
+
+    Their machines may have ended while the state file was lost. Such a host may also be one of
+    the site's own, so nothing is done to it. The result is empty while a machine list is
+    missing or many hosts are silent.
+    """
+    if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
+        return ()
+    listed_ = {
+        short_host_name(machine.name)
+        for machines in world.machines.values()
+        for machine in machines
+    }
+    names = listed_ | {short_host_name(node.name) for node in world.kept}
+    named = re.compile(f"{re.escape(prefix)}[0-9]+")
+    return tuple(
+        name
+        for name, host in sorted(world.hosts.items())
+        if host.is_silent
+        and named.fullmatch(name)
+        and not (name in names or name in own)
+        and machine_list_reconciliation.host_silent_for_s(name, world) > silent_s
+    )
+
+
+def find_reporting_nodes_without_listed_machine(
+    world: BalancerNodesSnapshot,
+) -> tuple[BalancerOwnedNode, ...]:
+    """Return nodes that report although their provider no longer lists their machine.
+
+    The provider's region, account or program may have changed, and it could then not end the
+    machine.
+    """
+    successors, ours = (
+        machine_list_reconciliation.replaced_nodes_with_successors(world),
+        machine_list_reconciliation.MachinesOfOwnedNodes(world),
+    )
+    return tuple(
+        node
+        for node in world.kept
+        if node.state in HOSTS
+        and node.machine
+        and node.pool in world.machines
+        and node.pool not in world.switched
+        and ours.of(node) is None
+        and is_host_reporting(world.host_of(node.name))
+        and not (
+            machine_list_reconciliation.is_machine_missing_briefly(node, world)
+            or node in successors
+        )
+    )
+
+
+def find_machines_of_unknown_pools(
+    world: BalancerNodesSnapshot,
+) -> tuple[tuple[str, ProviderMachine], ...]:
+    """Return our machines that have neither a node nor a configured pool, each once."""
+    pools = world.pools | world.switched
+    machine_ids = {node.machine for node in world.kept}
+    ours = (
+        (pool, machine)
+        for pool in sorted(world.machines)
+        for machine in world.machines[pool]
+        if machine.belongs_to(world.cluster) and machine.state is not ProviderMachineState.GONE
+    )
+    unowned = (
+        (pool, machine)
+        for pool, machine in ours
+        if machine.pool not in pools
+        and machine.id not in machine_ids
+        and MASTER_TAG not in machine.tags
+    )
+    return tuple(
+        {(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values()
+    )
+
+
+def standby_hosts_without_section(
+    world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
+) -> tuple[BalancerOwnedNode, ...]:
+    """Return the standby hosts that no section powers on any more.
+
+    This round forgets these hosts.
+    """
+    names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
+    unswitched = world.released | (world.switched & world.machines.keys())
+    return tuple(
+        node
+        for node in nodes
+        if node.state is ElasticNodeState.STANDBY
+        and node.pool in unswitched
+        and node.name not in names
+    )
+
+
+def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
+    """Return the nodes that are busy and silent while their machines run."""
+    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
+    for node in (node for node in world.kept if node.pool not in world.switched):
+        host, machine = world.host_of(node.name), ours.of(node)
+        runs = machine is not None and machine.state is ProviderMachineState.RUNNING
+        if runs and host is not None and host.is_busy and host.is_silent:
+            yield node
+
+
+def manual_machine_removal_command(
+    machine: str, provider: str, section: MachineProviderSection | None
+) -> str:
+    """Return the command that ends a machine by hand.
+
+    If the provider has no known command, the text names the machine and its cloud.
+    """
+    if section is not None and section.kind is ProviderKind.COMMAND and section.program:
+        request = shlex.quote(json.dumps({"id": machine}))
+        return f"`echo {request} | {shlex.quote(section.program)} destroy`"
+    if section is not None and section.kind is ProviderKind.EC2:
+        id_ = shlex.quote(machine)
+        return f"`aws ec2 terminate-instances{_aws_options(section)} --instance-ids {id_}`"
+    driver_and_region = " ".join((section.driver, section.region)).strip() if section else ""
+    suffix = f" ({driver_and_region})" if driver_and_region else ""
+    return f"end machine {machine} of provider {provider}{suffix} with the cloud's own tools"
+
+
+def is_site_owned_host(node: BalancerOwnedNode) -> bool:
+    """Say whether a node is a host of the site's own.
+
+    Such a host is powered on and off, and no provider creates it.
+    """
+    return node.machine == node.name
+
+
+def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
+    """Say what makes a powered-off host of the site's own work again."""
+    tag = f"`gridbridge balance tag {node.name} SUFFIX`"
+    lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
+    if node.cause is NodeStateCause.DRAINED:
+        more = f", then {tag}" if lacks_tag else ""
+        free = f"`gridbridge balance keep --free {node.name}`{more}"
+        return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
+    if lacks_tag:
+        return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
+    if node.cause is NodeStateCause.UNDER_TASKS:
+        return f"it is off: {node.cause}"
+    return "it is off, and is woken when it is wanted"
+
+
+def _aws_options(section: MachineProviderSection) -> str:
+    """Return the region and endpoint options of the aws command."""
+    options = {"--region": section.region, "--endpoint-url": section.endpoint}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

@@ -1,0 +1,400 @@
+"""Decide which of the site's own hosts go on standby and which are woken.
+
+HSqueeze's rule for batch jobs: hosts are woken below the minimal reserve of free standard requests,
+and rest only while the higher target reserve remains.
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+from math import inf
+
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
+    nodes_by_name_without_standby,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import (
+    collect_cell_placement_facts,
+    free_capacity_by_host,
+    most_slots_on_one_host,
+    ordinary_queues_by_host,
+    requested_host_patterns,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import (
+    TaskRequirement,
+    requirement_of_task_shape,
+)
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
+    CellPlacementRules,
+    count_task_pieces_for_host,
+    host_capacity_after_placement,
+    parse_consumable_amounts,
+)
+from gridbridge.decisions.elastic.working_host_reserve import (
+    StartableStandardRequests,
+    WorkingHostFreeSlots,
+)
+from gridbridge.model.elastic.balance_plan import (
+    BalancePlan,
+    BalancePlanReason,
+    BalanceRefusalCause,
+    BalanceSituation,
+)
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    SqueezeSection,
+    StandbyNodeSelection,
+)
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNode,
+    ElasticNodeState,
+    NodesByHostName,
+    is_same_host,
+)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY,
+    StandbyHostFacts,
+    StandbyPlan,
+    StandbyPlanCause,
+    TaskForOtherHost,
+    tags_of_host,
+)
+
+MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
+    BalancePlanReason.NO_NEED,
+    BalancePlanReason.ALL_FIT,
+    BalancePlanReason.SPARE,
+    BalancePlanReason.ABOVE_MAXIMUM,
+    BalancePlanReason.IDLE,
+    BalancePlanReason.NONE_IDLE,
+)
+BRIEF = (
+    BalanceRefusalCause.IDLE_BRIEFLY,
+    BalanceRefusalCause.HOUR_IS_PAID,
+)  # idle, and not given back yet
+LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
+
+
+def plan_hosts_to_sleep_or_wake(
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    facts: StandbyHostFacts | None = None,
+) -> StandbyPlan:
+    """Return the hosts to put on standby or to wake, given a round's balance plan.
+
+    Hosts are either put on standby or woken, never both. The target reserve remains on working
+    hosts, and the number of nodes stays within its minimum and maximum.
+    """
+    hosts = find_hosts_accepting_tasks(situation, rules, facts or StandbyHostFacts())
+    given_back = _hosts_to_be_removed(situation, plan, hosts)
+    stay = tuple(host for host in hosts if host.name not in given_back)
+    standby_plan = _plan_standby(
+        situation, plan, rules, squeeze, facts or StandbyHostFacts(), hosts, stay
+    )
+    is_last = bool(given_back) and len(stay) == len(standby_plan.off)
+    return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
+
+
+def _hosts_to_be_removed(
+    situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[WorkingHostFreeSlots]
+) -> dict[str, str]:
+    """Return the working hosts that the balance plan removes, with their nodes."""
+    own = NodesByHostName(situation.nodes)
+    nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
+    kept_names = {node.name for node in situation.nodes if node.is_kept}
+    return {nodes[name]: name for name in plan.remove if name in nodes and name in kept_names}
+
+
+def _plan_standby(
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    facts: StandbyHostFacts,
+    hosts: tuple[WorkingHostFreeSlots, ...],
+    stay: tuple[WorkingHostFreeSlots, ...],
+) -> StandbyPlan:
+    """Decide which hosts rest, without counting the nodes that are given back."""
+    reserve = StartableStandardRequests(squeeze, hosts)
+    unchanged = StandbyPlan(
+        cause=StandbyPlanCause.BETWEEN,
+        working=reserve.hosts,
+        reserve=reserve.requests,
+        least=squeeze.minimal_reserve,
+        target=squeeze.target_reserve,
+    )
+    if plan.verdict is BalancePlanReason.UNREADY:
+        return _with_cause(unchanged, StandbyPlanCause.UNREADY)
+    if plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
+        return _with_cause(unchanged, StandbyPlanCause.NO_MAXIMUM)
+    if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
+        return _plan_waking(unchanged, situation, plan, rules, squeeze, facts, hosts)
+    if plan.verdict not in MAY_SHRINK:
+        return unchanged
+    return _plan_resting(unchanged, situation, plan, rules, squeeze, stay)
+
+
+def _with_cause(
+    unchanged: StandbyPlan, cause: StandbyPlanCause, **more: tuple[str, ...]
+) -> StandbyPlan:
+    return StandbyPlan(
+        cause=cause,
+        working=unchanged.working,
+        reserve=unchanged.reserve,
+        least=unchanged.least,
+        target=unchanged.target,
+        off=more.get("off", ()),
+        on=more.get("on", ()),
+        untagged=more.get("untagged", ()),
+    )
+
+
+def find_hosts_accepting_tasks(
+    situation: BalanceSituation, rules: BalanceSection, facts: StandbyHostFacts
+) -> tuple[WorkingHostFreeSlots, ...]:
+    """Return the hosts that accept tasks, in the cell's order."""
+    amounts = {host.name: host.left for host in situation.cell.hosts}
+    shapes = [shape for movable in facts.movable.values() for shape in movable]
+    rooms = free_capacity_by_host(
+        situation,
+        collect_cell_placement_facts(situation, rules.queue),
+        requested_host_patterns(shapes),
+    )
+    leaving = NodesByHostName(
+        node for node in situation.nodes if node.state is not ElasticNodeState.READY
+    )
+    hosts = []
+    for name, instances in ordinary_queues_by_host(situation).items():
+        own = [
+            instance
+            for instance in instances
+            if instance.queue == rules.queue and instance.is_usable
+        ]
+        if not any(instance.total for instance in own) or leaving.of_host(name):
+            continue
+        tasks = tuple(slots for instance in instances for slots in instance.running)
+        hosts.append(
+            WorkingHostFreeSlots(
+                name=name,
+                free=sum(instance.free for instance in own),
+                amounts=parse_consumable_amounts(amounts.get(name, ())),
+                tasks=tasks,
+                movable=facts.movable.get(name, ()),
+                room=rooms[name],
+                is_promised=any(instance.reserved or instance.promised for instance in instances),
+            )
+        )
+    return tuple(hosts)
+
+
+def _plan_waking(
+    unchanged: StandbyPlan,
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    facts: StandbyHostFacts,
+    hosts: tuple[WorkingHostFreeSlots, ...],
+) -> StandbyPlan:
+    """Wake the hosts that waiting tasks want, then others in the order of their tags."""
+    asleep = wakeable_standby_nodes(situation.nodes, facts)
+    names = [node.name for node in asleep if plan.wake is None or node.name in plan.wake]
+    count = plan.add if plan.wake is None else len(names)
+    asleep = tuple(sorted(asleep, key=lambda node: node.name not in names))
+    if not asleep:
+        off = (
+            node
+            for node in situation.nodes
+            if node.state is ElasticNodeState.STANDBY and not node.is_drained
+        )
+        return _with_cause(
+            unchanged, StandbyPlanCause.NO_STANDBY, untagged=tuple(node.name for node in off)
+        )
+    most = rules.max_nodes if plan.figures.most is None else plan.figures.most
+    room = most - len(nodes_by_name_without_standby(situation))
+    if room <= 0:
+        return _with_cause(unchanged, StandbyPlanCause.FULL)
+    usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
+    reserve, on, fresh = (
+        StartableStandardRequests(squeeze, hosts),
+        list[str](),
+        _new_working_host(usual),
+    )
+    for _ in (node for node in situation.nodes if node.state.is_coming):
+        reserve.add(fresh)
+    for node in asleep[:room]:
+        if len(on) >= count and reserve.is_enough(squeeze.minimal_reserve):
+            break
+        on.append(node.name)
+        reserve.add(fresh)
+    if not on:
+        return unchanged
+    return _with_cause(
+        unchanged, StandbyPlanCause.ASKED if count else StandbyPlanCause.LACKING, on=tuple(on)
+    )
+
+
+def _new_working_host(slots: int) -> WorkingHostFreeSlots:
+    return WorkingHostFreeSlots(name="", free=slots, amounts=(), tasks=())
+
+
+def wakeable_standby_nodes(
+    nodes: Iterable[ElasticNode], facts: StandbyHostFacts
+) -> tuple[ElasticNode, ...]:
+    """Return the standby nodes that have a tag, in the order of waking.
+
+    The suffix after the tag's prefix gives the order: numbers first, then texts, `auto` last.
+    """
+    asleep = [
+        (order, at, node)
+        for at, node in enumerate(nodes)
+        if node.state is ElasticNodeState.STANDBY
+        and not node.is_drained
+        and (order := _wake_rank(tags_of_host(node.name, facts.tags)))
+    ]
+    return tuple(node for _, _, node in sorted(asleep, key=lambda ordered_node: ordered_node[:2]))
+
+
+def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
+    """Return where a host with these tags is woken; None: it has no standby tag."""
+    suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
+    ranks = [
+        (False, float(suffix) if suffix.isdecimal() else inf, suffix)
+        for suffix in suffixes
+        if suffix != LAST
+    ]
+    return min(ranks) if ranks else (True, inf, "") if suffixes else None
+
+
+def _plan_resting(
+    unchanged: StandbyPlan,
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    hosts: tuple[WorkingHostFreeSlots, ...],
+) -> StandbyPlan:
+    """Put hosts on standby while the target reserve remains, least loaded first."""
+    least = rules.min_nodes if plan.figures.least is None else plan.figures.least
+    spare = (
+        sum(
+            not (node.is_left_over or node.state.is_leaving)
+            for node in nodes_by_name_without_standby(situation)
+        )
+        - least
+    )
+    placement, wide = (
+        collect_cell_placement_facts(situation, rules.queue),
+        most_slots_on_one_host(situation.cell, ()),
+    )
+    off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
+    reserve = StartableStandardRequests(squeeze, hosts)
+    for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
+        if len(off) >= spare:
+            break
+        if not (moved or host.movable):  # no task is placed anew
+            off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
+            continue
+        tried = _move_tasks_away({host.name, *off}, hosts, placement, wide, squeeze)
+        if tried is None:
+            bound.append(host.name)
+        elif tried[1].hosts and tried[1].is_enough(squeeze.target_reserve):
+            off.append(host.name)
+            moved, reserve = tried
+    off.reverse()
+    return StandbyPlan(
+        cause=StandbyPlanCause.PLENTY if off else StandbyPlanCause.BETWEEN,
+        off=tuple(off),
+        moved=moved,
+        bound=tuple(bound),
+        working=unchanged.working,
+        reserve=unchanged.reserve,
+        least=unchanged.least,
+        target=unchanged.target,
+    )
+
+
+def _hosts_that_may_rest(
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    squeeze: SqueezeSection,
+    hosts: tuple[WorkingHostFreeSlots, ...],
+) -> list[WorkingHostFreeSlots]:
+    """Return the hosts that may go on standby, those with the most tasks first.
+
+    The master, kept nodes and hosts with reservations never may.
+    """
+    has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
+    own, remove = NodesByHostName(situation.nodes), frozenset(plan.remove)
+    fit = [
+        host
+        for host in hosts
+        if (node := own.of_host(host.name))
+        and node.state is ElasticNodeState.READY
+        and not (node.is_kept or node.is_unreachable or host.is_promised)
+        and not is_same_host(host.name, situation.master)
+        and (node.name in remove or (host.tasks and not has_new_idle))
+        and _may_rest(host, squeeze)
+    ]
+    return sorted(fit, key=lambda host: -len(host.tasks))
+
+
+def _may_rest(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> bool:
+    if squeeze.restriction is StandbyNodeSelection.ALL:
+        return True
+    if squeeze.restriction is StandbyNodeSelection.RERUNNABLE:
+        return sorted(host.tasks) == sorted(shape.slots for shape in host.movable)
+    return not host.tasks
+
+
+def _move_tasks_away(
+    off: Set[str],
+    hosts: tuple[WorkingHostFreeSlots, ...],
+    placement: CellPlacementRules,
+    wide: int,
+    squeeze: SqueezeSection,
+) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequests] | None:
+    """Move the tasks of resting hosts to other hosts with room, largest first.
+
+    Return the moves and the remaining reserve; None if a task has no room. Tasks that cannot
+    move end where they are.
+    """
+    staying = {host.name: host for host in hosts if host.name not in off}
+    moved = []
+    for host in (host for host in hosts if host.name in off):
+        for shape in sorted(host.movable, key=lambda shape: -shape.slots):
+            need = requirement_of_task_shape(shape, placement.layout, wide)
+            fit = (
+                candidate
+                for candidate in staying.values()
+                if _has_room_for_task(candidate, shape, need, placement)
+            )
+            target = next(fit, None)
+            if target is None:
+                return None
+            staying[target.name] = _subtract_task(target, need, placement)
+            moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
+    return tuple(moved), StartableStandardRequests(squeeze, staying.values())
+
+
+def _has_room_for_task(
+    host: WorkingHostFreeSlots,
+    shape: TaskResourceRequests,
+    need: TaskRequirement,
+    placement: CellPlacementRules,
+) -> bool:
+    """Say whether a host certainly has room for a task."""
+    is_known = all(name in placement.layout.resources for name, _ in shape.requests)
+    known_names = {name for name, _ in host.amounts} | placement.in_cell
+    is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
+    fits = need.pieces == 1 and count_task_pieces_for_host(need, host.room, placement) > 0
+    return is_known and is_told and fits
+
+
+def _subtract_task(
+    host: WorkingHostFreeSlots, need: TaskRequirement, placement: CellPlacementRules
+) -> WorkingHostFreeSlots:
+    room = host_capacity_after_placement(need, host.room, 1, placement)
+    free = sum(part.free for part in room.parts if part.queue == placement.queue)
+    return replace(host, free=free, amounts=room.amounts, room=room)

@@ -1,0 +1,78 @@
+"""Count the standard requests that working hosts could start, and check the reserve."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import floor, inf
+
+from gridbridge.decisions.elastic.demand.task_requirements import parse_amount_or_zero
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import FreeHostCapacity
+from gridbridge.model.elastic.balance_sections import SqueezeSection
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+
+NO_ROOM = FreeHostCapacity(parts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingHostFreeSlots:
+    """A host that accepts tasks, with its free slots and running tasks."""
+
+    name: str
+    free: int  # slots
+    amounts: tuple[tuple[str, float], ...]  # consumables that are left
+    tasks: tuple[int, ...]  # slots of each
+    movable: tuple[
+        TaskResourceRequests, ...
+    ] = ()  # what those ask for that could run elsewhere again
+    room: FreeHostCapacity = NO_ROOM
+    is_promised: bool = False  # slots of it are reserved
+
+
+class StartableStandardRequests:
+    """The number of standard requests that could start on a set of hosts."""
+
+    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHostFreeSlots] = ()) -> None:
+        self.hosts = self.requests = 0
+        self._squeeze = squeeze
+        self._each: dict[int, int] = {}  # how many hosts have room for so many
+        for host in hosts:
+            self.add(host)
+
+    def add(self, host: WorkingHostFreeSlots) -> None:
+        """Add a host."""
+        self._count(count_standard_requests_on_host(host, self._squeeze), 1)
+
+    def spares(self, host: WorkingHostFreeSlots, factor: float) -> bool:
+        """Remove a host if the others keep enough reserve; say whether it was removed."""
+        requests = count_standard_requests_on_host(host, self._squeeze)
+        self._count(requests, -1)
+        is_spared = self.hosts > 0 and self.is_enough(factor)
+        if not is_spared:
+            self._count(requests, 1)
+        return is_spared
+
+    def _count(self, requests: int, hosts: int) -> None:
+        self.hosts += hosts
+        self.requests += requests * hosts
+        self._each[requests] = self._each.get(requests, 0) + hosts
+
+    def is_enough(self, factor: float) -> bool:
+        """Say whether the hosts have the reserve, rounded down as hsqueeze does.
+
+        The reserve is counted on all hosts together, unless each host must have it.
+        """
+        if self._squeeze.on_each:
+            return not any(
+                count for requests, count in self._each.items() if requests < floor(factor)
+            )
+        return self.requests >= floor(factor * self.hosts)
+
+
+def count_standard_requests_on_host(host: WorkingHostFreeSlots, squeeze: SqueezeSection) -> int:
+    """Return how many standard requests could start on a host."""
+    most: float = host.free // squeeze.standard_slots
+    amounts = dict(host.amounts)
+    for name, text in squeeze.standard_request.items():
+        amount = parse_amount_or_zero(text)
+        if amount > 0:
+            most = min(most, amounts.get(name, inf) // amount)
+    return max(0, int(most))

@@ -1,0 +1,219 @@
+"""Job rebalancing: repair missing copies first, then spread copies evenly.
+
+Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
+"""
+
+from gridbridge.decisions.rebalance.job_copy_redistribution import JobCopyRedistribution
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    advise_new_copy,
+    describe_moves,
+    is_host_readable,
+)
+from gridbridge.decisions.rebalance.placement_constraints import why_task_state_forbids_move
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHost,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+)
+from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.status_report import with_noun
+
+
+def plan_job_balance(
+    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
+) -> RebalanceMovePlan:
+    """Plan the repair of a job in the snapshot, or an even spread of its copies.
+
+    `is_asked` (the caller named the job) overrides the owner's wish that the job stays.
+    """
+    board = ProjectedPlacement(snapshot, rules)
+    draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
+    return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
+
+
+def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: bool) -> str:
+    """Plan the repair of a job, or an even spread of its copies; describe the plan."""
+    wrong = advise_job_repair(draft, job)
+    lack = with_noun(
+        wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have"
+    )
+    still_wrong = f"{lack} wrong ones, still" if wrong else ""
+    if draft.moves:
+        words = (
+            f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}",
+            still_wrong,
+        )
+        return "; ".join(filter(None, words))
+    if wrong:
+        return f"job {job.name} is not whole, and is not spread: {still_wrong}"
+    if is_job_unevenly_spread(draft.board, job) and not _waits(draft, job):
+        return f"job {job.name} has all its replicas: nothing can be moved"
+    for kind in draft.board.kinds:
+        while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
+            pass
+    moved = describe_moves(draft.moves, _even(draft.board, job))
+    return f"job {job.name} has all its replicas: {moved}"
+
+
+def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
+    """Say whether a task of a job is waiting; otherwise record why each task stays."""
+    if job.name in draft.board.waiting:
+        return True
+    for task in draft.board.of_job[job.name]:
+        if not draft.is_listing:
+            break
+        draft.refuse(task, "", why_task_state_forbids_move(task))
+    return False
+
+
+def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
+    """Plan missing live copies and replicas, and the removal of wrong replicas.
+
+    The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
+    """
+    board = draft.board
+    tasks = _lacking(board, job)
+    repairable = sorted(tasks, key=lambda task: task.number)
+    repairable = [task for task in repairable if not draft.again_reason(task)]
+    for task in repairable:
+        if draft.is_over:
+            break
+        _make_live(draft, job, task)
+        _drop_wrong(draft, job, task)
+    for task in repairable:
+        if draft.is_over:
+            break
+        _add_missing(draft, job, task)
+        _drop_spoilt(draft, job, task)
+    return sum(not _is_whole(board, job, task) for task in tasks)
+
+
+def _lacking(board: ProjectedPlacement, job: PlacementJob) -> list[PlacementTask]:
+    """Return a job's tasks that may lack a copy or have a wrong copy."""
+    tasks, readable = board.of_job[job.name], board.readable
+    if not job.replicas:
+        return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
+    return [task for task in tasks if not _needs_nothing(board, job, task)]
+
+
+def _needs_nothing(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
+    """Say whether a task needed no repair before the planned moves, as most tasks."""
+    replicas, readable = task.replicas, board.readable
+    if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
+        return False
+    return not replicas or (
+        readable.issuperset(replicas) and len({task.live, *replicas}) == 1 + len(replicas)
+    )
+
+
+def _is_whole(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
+    """Say whether a task has all its copies on readable hosts after the moves."""
+    now = board.task(task)
+    known_hosts = {name for name in now.hosts if name in board.hosts}
+    is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
+    is_clean = not set(now.spoilt) - known_hosts
+    return (
+        is_right and is_clean and all(is_host_readable(board.hosts[name]) for name in known_hosts)
+    )
+
+
+def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJob) -> bool:
+    """Say whether a host has more copies than its share, or at least two less."""
+    for kind in board.kinds:
+        if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
+            return True
+    return False
+
+
+def _even(board: ProjectedPlacement, job: PlacementJob) -> str:
+    return (
+        "nothing can be moved"
+        if is_job_unevenly_spread(board, job)
+        else "its copies are spread evenly"
+    )
+
+
+def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+    """Make the first readable replica the live copy of a task without a live copy.
+
+    Copies on unknown hosts do not count. Without any copy, the live copy is made from the original.
+    """
+    hosts = (draft.board.hosts.get(name) for name in task.replicas)
+    first = next((host for host in hosts if host and is_host_readable(host)), None)
+    if draft.is_over or task.live in draft.board.hosts:
+        return
+    if why := why_task_state_forbids_move(task):
+        draft.refuse(task, "", why)
+    elif first:
+        draft.add(PlacementMoveKind.LIVE, task, task.live, first.name)
+    elif not any(name in draft.board.hosts for name in task.hosts):
+        advise_new_copy(draft, job, task, "", PlacementMoveKind.LIVE)
+
+
+def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+    """Remove duplicate replicas, and replicas on the live host or unknown hosts.
+
+    Replicas beyond the requested number are removed as well, the last replica first.
+    """
+    now = draft.board.task(task)
+    hosts = {now.live}
+    for host in now.replicas:
+        if host in hosts or host not in draft.board.hosts:
+            _delete(draft, task, host)
+        hosts.add(host)
+    extra = len(draft.board.task(task).replicas) - job.replicas
+    for host in reversed(draft.board.task(task).replicas[-extra:] if extra > 0 else ()):
+        _delete(draft, task, host)
+
+
+def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
+    if draft.is_over:
+        return
+    if task.state == PlacementTaskState.WAITING:
+        draft.add(PlacementMoveKind.DELETE, task, host)
+    else:
+        draft.refuse(task, "", f"the task is {task.state.value}")
+
+
+def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+    """Plan one missing replica of a task from its live copy."""
+    now = draft.board.task(task)
+    if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
+        return
+    host = draft.board.hosts.get(now.live)
+    advise_new_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
+
+
+def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+    """Remove a task's damaged copies once the task has enough whole copies."""
+    now = draft.board.task(task)
+    if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
+        return
+    for host in now.spoilt:
+        if host not in now.hosts:
+            _delete(draft, task, host)
+
+
+def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
+    """Plan one move that evens out a job's copies; say whether a move was found."""
+    spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
+    above = spread.above
+    most_first = [*reversed(spread.order)]
+    many = [host for host in most_first if above[host.name] > 0]
+    few = [host for host in spread.order if above[host.name] < -1]
+    fair = (host for host in most_first if above[host.name] == 0)
+    loaded = [host for host in fair if _is_loaded(draft.board, host)]
+    return (
+        any(map(spread.push, many))
+        or any(map(spread.pull, few))
+        or any(spread.push(host, is_extra=True) for host in loaded)
+    )
+
+
+def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
+    return board.is_disk_heavy(host) or board.is_busy(host)

@@ -1,0 +1,345 @@
+"""Loads and copies of hosts as they would be after the moves planned so far.
+
+Loads follow Hydra's SpawnBalancer: used bytes of the disk, and the mean share of used slots. Only
+hosts of one kind are compared.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from operator import attrgetter
+
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    happened_within,
+)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, PlacementMoveKind
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+
+EXPONENT = 2.5  # of disk and slot load in a host's score: the last tenth of a disk counts most
+_KEY = attrgetter("job", "number")
+_NUMBER = attrgetter("number")
+
+
+class ProjectedPlacement:
+    """Hosts, jobs and copies of tasks after the moves planned so far."""
+
+    def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
+        self.snapshot = snapshot = _measured(snapshot, rules)
+        self.rules = rules
+        self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
+        self.jobs: Mapping[str, PlacementJob] = {job.name: job for job in snapshot.jobs}
+        self.readable = frozenset(
+            host.name
+            for host in snapshot.hosts
+            if host.is_up and host.state != PlacementHostState.DEAD
+        )
+        self.moving = 0  # tasks being moved
+        self.waiting = set[str]()  # jobs with a waiting task
+        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy is lost
+        self.of_job = defaultdict[str, list[PlacementTask]](list)
+        self._at = defaultdict[str, list[PlacementTask]](list)
+        self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        self._count(snapshot.tasks)
+        self._placed = dict[
+            str, dict[str, list[PlacementTask]]
+        ]()  # by job and host, filled on demand
+        self._changes = list[tuple[str, str, int]]()  # job, host, change of the count
+        self._moved = dict[tuple[str, int], PlacementTask]()
+        self._gained = defaultdict[str, int](int)
+        self._came = defaultdict[str, int](int)  # by host: slots of moved live copies
+        self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
+        self._kinds = _by_kind(snapshot.hosts)
+        self._zones = {
+            kind: frozenset(host.zone for host in live if host.zone)
+            for kind, live in self._kinds.items()
+        }
+        self._of_slots = {  # by kind and number of slots: an example host
+            kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
+        }
+        self._by_load = dict[str, list[PlacementHost]]()
+        self._slots = {kind: sum(host.slots for host in live) for kind, live in self._kinds.items()}
+        self._slots_of_job = dict[tuple[str, str], int]()
+        self._mean_disk = {
+            kind: sum(map(self.disk, live)) / len(live) for kind, live in self._kinds.items()
+        }
+        self._mean_active = {
+            kind: sum(host.mean_active for host in live) / len(live)
+            for kind, live in self._kinds.items()
+        }
+
+    def _count(self, tasks: Iterable[PlacementTask]) -> None:
+        """Count the copies of all tasks in one pass: tasks may be a million."""
+        of_job, at, all_counts = self.of_job, self._at, self._counts
+        waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
+        for task in tasks:
+            job, state = task.job, task.state
+            of_job[job].append(task)
+            if state is waits:
+                self.waiting.add(job)
+            elif state is moves:
+                self.moving += 1
+            if task.lost and not task.hosts:
+                for host in task.lost:
+                    self.lost[host] += 1
+            counts = all_counts[job]
+            for host in (task.live,) if task.live and not task.replicas else _hosts_of(task):
+                at[host].append(task)
+                counts[host] += 1
+
+    def live(self, kind: str) -> tuple[PlacementHost, ...]:
+        """Return the live hosts of a kind, sorted by name."""
+        return self._kinds.get(kind, ())
+
+    def task(self, task: PlacementTask) -> PlacementTask:
+        """Return a task with its copies after the moves planned so far."""
+        return self._moved.get(task.key, task)
+
+    def at(self, host: str) -> list[PlacementTask]:
+        """Return the tasks with a copy at a host before any move, by job and number."""
+        return sorted(self._at.get(host, ()), key=_KEY)
+
+    def has_held(self, host: str) -> bool:
+        """Say whether a host held a copy of any task before the planned moves."""
+        return host in self._at
+
+    def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
+        """Return a job's tasks with a copy at a host after the planned moves, by number."""
+        if (placed := self._placed.get(job)) is None:
+            placed = self._placed[job] = self._by_host(job)
+        return sorted(placed.get(host, ()), key=_NUMBER)
+
+    def _by_host(self, job: str) -> dict[str, list[PlacementTask]]:
+        placed = dict[str, list[PlacementTask]]()
+        for task in self.of_job[job]:
+            for host in _hosts_of(self.task(task) if self._moved else task):
+                placed.setdefault(host, []).append(task)
+        return placed
+
+    def count(self, job: str, host: str) -> int:
+        """Return how many copies of a job's tasks a host has after the planned moves."""
+        counts = self._counts.get(job)
+        return counts[host] if counts and host in counts else 0
+
+    def share(self, job: PlacementJob, host: PlacementHost) -> int:
+        """Return a host's fair share of a job's copies, by the host's slots.
+
+        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host that is
+        barred for the job has a share of 0.
+        """
+        copies = len(self.of_job[job.name]) * (1 + job.replicas)
+        slots, total = host.slots, self._slots_for(job, host.kind)
+        if job.hosts is not None and host.name not in job.hosts:
+            slots = 0
+        elif not total:
+            slots, total = 1, len(self.live(host.kind))
+        total = max(1, total)
+        fair = -(-copies * slots // total)
+        return fair if job.max_per_host is None else min(fair, job.max_per_host)
+
+    def above(self, job: PlacementJob, kind: str) -> Iterator[tuple[str, int]]:
+        """Give each live host of a kind with its number of copies above its share."""
+        counts: Mapping[str, int] = self._counts.get(job.name, {})
+        live = self.live(kind)
+        if job.hosts is not None:
+            return ((host.name, counts.get(host.name, 0) - self.share(job, host)) for host in live)
+        fair = {
+            slots: self.share(job, of_slots) for slots, of_slots in self._of_slots[kind].items()
+        }
+        return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
+
+    def _slots_for(self, job: PlacementJob, kind: str) -> int:
+        """Return the slots of all live hosts of a kind that are allowed for a job."""
+        if job.hosts is None:
+            return self._slots.get(kind, 0)
+        key = job.name, kind
+        if key not in self._slots_of_job:
+            self._slots_of_job[key] = sum(
+                host.slots for host in self.live(kind) if host.name in job.hosts
+            )
+        return self._slots_of_job[key]
+
+    def free(self, host: PlacementHost) -> int:
+        """Return the free bytes of a host's disk after the planned moves."""
+        return max(0, host.free_bytes - self._gained[host.name])
+
+    def offered(self, host: PlacementHost) -> int:
+        """Return a host's offered bytes: the free bytes, or half after a recent replica."""
+        free = self.free(host)
+        at = self.snapshot.recent.replicated.get(host.name)
+        pause = timedelta(seconds=self.rules.replicated_rest_s)
+        return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
+
+    def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
+        """Return the used part of a host's disk, 0 to 1, with `more_bytes` added."""
+        most = host.max_bytes - self.rules.full_free_bytes
+        if host.max_bytes <= 0:
+            return 0.0
+        used = host.used_bytes + self._gained[host.name] + more_bytes
+        return used / most if most > 0 and 0 <= used <= most else 1.0
+
+    def score(self, host: PlacementHost) -> float:
+        """Return a host's load score, 0 to 100 with the default weights."""
+        rules = self.rules
+        full: float = self.disk(host) ** EXPONENT
+        active: float = host.mean_active**EXPONENT
+        weighted = rules.active_weight * active + rules.disk_weight * full
+        return max(weighted, (rules.active_weight + rules.disk_weight) * full)
+
+    def by_load(self, kind: str) -> list[PlacementHost]:
+        """Return the live hosts of a kind, sorted by load score after the planned moves."""
+        if kind not in self._by_load:
+            order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
+            self._by_load[kind] = order
+        return self._by_load[kind]
+
+    def zones(self, kind: str) -> frozenset[str]:
+        """Return the zones of the live hosts of a kind."""
+        return self._zones.get(kind, frozenset())
+
+    def mean_disk(self, kind: str) -> float:
+        """Return the mean disk usage of a kind's live hosts before any move, 0 to 1."""
+        return self._mean_disk.get(kind, 0.0)
+
+    def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk with `more_bytes` added is far fuller than the mean."""
+        return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
+        """Say whether a host's disk with `more_bytes` added is far below the mean."""
+        return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
+
+    def is_busy(self, host: PlacementHost) -> bool:
+        """Say whether a host's share of used slots is far above the mean."""
+        return self._is_above(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_quiet(self, host: PlacementHost) -> bool:
+        """Say whether a host's share of used slots is far below the mean."""
+        return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
+
+    def is_full(self, host: PlacementHost) -> bool:
+        """Say whether a host's disk is so full that copies have to leave the host.
+
+        The recorded state DISK_FULL counts only for a disk of unknown size.
+        """
+        if host.max_bytes <= 0:
+            return host.state == PlacementHostState.DISK_FULL
+        return self.free(host) <= self.rules.full_free_bytes
+
+    def has_room(self, host: PlacementHost, slots: int) -> bool:
+        """Say whether one more task with this number of slots could start at a host."""
+        return host.room is None or self._came[host.name] + slots <= host.room
+
+    def take(self, move: PlacementMove, task: PlacementTask) -> None:
+        """Project a move: update the task's copies and the loads of the hosts."""
+        now = self.task(task)
+        self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
+        self._moved[now.key] = task_after_move(now, move)
+        hosts_left = set(now.hosts) - set(self._moved[now.key].hosts)
+        came = set(self._moved[now.key].hosts) - set(now.hosts)
+        self._by_load.clear()
+        for host in hosts_left:
+            self._count_copy(task, host, -1)
+            self._gained[host] -= now.size_bytes
+        for host in came:
+            self._count_copy(task, host, 1)
+            self._gained[host] += now.size_bytes
+
+    def forget(self, task: PlacementTask, host: str) -> None:
+        """Remove a replica on a lost host from a task."""
+        now = self.task(task)
+        self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
+        self._count_copy(task, host, -1)
+
+    def renew(self) -> None:
+        """Undo all projected moves."""
+        for job, host, by in self._changes:
+            self._counts[job][host] -= by
+        for changes in (self._changes, self._placed, self._moved, self._gained, self._came):
+            changes.clear()
+        self._by_load.clear()
+
+    def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
+        """Add `by` to the count of a job's copies at a host."""
+        self._counts[task.job][host] += by
+        self._changes.append((task.job, host, by))
+        if (placed := self._placed.get(task.job)) is None:
+            return
+        other_tasks = [
+            placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number
+        ]
+        placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
+
+    def _is_above(self, load: float, mean: float) -> bool:
+        return load > mean * self.rules.extreme_ratio
+
+    def _is_below(self, load: float, mean: float) -> bool:
+        return load < mean / self.rules.extreme_ratio
+
+
+def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
+    """Return a task with its copies after a move.
+
+    A live copy that moves to a replica's host takes the replica's place without a transfer.
+    """
+    if move.kind == PlacementMoveKind.LIVE:
+        other_replicas = tuple(host for host in task.replicas if host != move.target)
+        return replace(task, live=move.target, replicas=other_replicas)
+    if move.kind == PlacementMoveKind.DELETE:
+        live = "" if task.live == move.source and move.source not in task.replicas else task.live
+        return replace(task, live=live, replicas=_without(task.replicas, move.source))
+    if move.source in task.replicas:
+        return replace(task, replicas=(*_without(task.replicas, move.source), move.target))
+    return replace(task, replicas=(*task.replicas, move.target))
+
+
+def _hosts_of(task: PlacementTask) -> Iterable[str]:
+    """Return the hosts of a task's copies without duplicates."""
+    if task.live and not task.replicas:
+        return (task.live,)
+    return dict.fromkeys(task.hosts)
+
+
+def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
+    """Remove the last occurrence of a host from a list of hosts."""
+    if host not in hosts:
+        return hosts
+    at = len(hosts) - 1 - hosts[::-1].index(host)
+    return hosts[:at] + hosts[at + 1 :]
+
+
+def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
+    """Return a snapshot in which alive hosts with a full disk are DISK_FULL.
+
+    Any other recorded state of a host is kept. The rule is that of Hydra's HostFailWorker.
+    """
+
+    def is_full(host: PlacementHost) -> bool:
+        is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE
+        return is_known and host.free_bytes <= rules.full_free_bytes
+
+    if not any(map(is_full, snapshot.hosts)):
+        return snapshot
+    hosts = tuple(
+        replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host
+        for host in snapshot.hosts
+    )
+    return replace(snapshot, hosts=hosts)
+
+
+def _by_kind(hosts: Iterable[PlacementHost]) -> Mapping[str, tuple[PlacementHost, ...]]:
+    kinds = defaultdict[str, list[PlacementHost]](list)
+    for host in hosts:
+        if host.is_live:
+            kinds[host.kind].append(host)
+    return {kind: tuple(sorted(live, key=_name)) for kind, live in kinds.items()}
+
+
+def _name(host: PlacementHost) -> str:
+    return host.name

@@ -1,0 +1,349 @@
+"""Rebalancing rounds for datasets: each dataset is a job, each area a host.
+
+A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks
+are evened out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from gridbridge.decisions.rebalance.automatic_rebalance_round import (
+    failed_hosts_with_copies,
+    merge_tried_move_plans,
+    plan_extreme_host_balance,
+)
+from gridbridge.decisions.rebalance.host_evacuation import (
+    advise_host_evacuation,
+    describe_lost_datasets,
+)
+from gridbridge.decisions.rebalance.job_rebalancing import advise_job_repair
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    advise_moves_in_owner_turns,
+    describe_moves,
+)
+from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
+from gridbridge.model.rebalance.datasets import (
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    ReplicaActRecord,
+)
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHost,
+    PlacementHostState,
+    PlacementJob,
+    PlacementSnapshot,
+    PlacementTask,
+    PlacementTaskState,
+    RecentPlacementMoves,
+    happened_within,
+)
+from gridbridge.model.rebalance.planned_moves import (
+    PlacementMove,
+    PlacementMoveKind,
+    RebalanceMovePlan,
+)
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
+from gridbridge.model.status_report import with_noun
+
+KIND = "storage"
+ONLY = 1  # task number of a dataset's single task
+NOWHERE = frozenset[str]()
+MOST_DOUBLED = 6  # most doublings of the pause after failures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetReplicaChange:
+    """A step on a dataset: make a replica in `target`, then drop the one in `source`."""
+
+    dataset: str
+    target: str = ""
+    source: str = ""
+
+
+def storage_placement_snapshot(
+    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
+) -> PlacementSnapshot:
+    """Return the rebalancing snapshot of storage areas and datasets."""
+    areas = {area.storage: area for area in storage_state.areas}
+    datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
+    going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
+    known_areas, resting = _areas_by_state(storage_state), _resting(storage_state, rules)
+    tasks = tuple(
+        _task(
+            delegated,
+            known_areas,
+            resting.get(delegated.name, NOWHERE),
+            storage_state,
+            is_going=delegated.name in going,
+        )
+        for delegated in datasets
+    )
+    return PlacementSnapshot(
+        now=storage_state.now,
+        hosts=tuple(_host(areas[name], storage_state) for name in sorted(areas)),
+        jobs=tuple(
+            _job(delegated, task, known_areas, resting.get(delegated.name, NOWHERE))
+            for delegated, task in zip(datasets, tasks, strict=True)
+        ),
+        tasks=tasks,
+        recent=_recent(storage_state),
+    )
+
+
+def plan_storage_rebalance_round(
+    snapshot: PlacementSnapshot, rules: RebalanceSection
+) -> RebalanceMovePlan:
+    """Plan the moves of one automatic round about datasets."""
+    board = ProjectedPlacement(snapshot, rules)
+    draft = MovePlanDraft(board, 0, None)
+    words = [
+        *map(partial(advise_host_evacuation, draft), failed_hosts_with_copies(board)),
+        *_losses(board),
+    ]
+    moving = sum(task.state is PlacementTaskState.MOVING for task in snapshot.tasks)
+    evacuations = len(draft.moves)
+    draft.allow(rules.tasks_per_round - moving)
+    advise_moves_in_owner_turns(
+        draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job])
+    )
+    if draft.moves[evacuations:]:
+        words.append(
+            f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}"
+        )
+    if draft.moves:
+        return draft.advice("; ".join(words))
+    words.append(_why_none(board, moving))
+    tried = [draft.advice("")]
+    tried += [] if words[-1] else [plan_extreme_host_balance(board)]
+    if tried[-1].moves:
+        return merge_tried_move_plans(tried)
+    counted = (
+        f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
+    )
+    words.append(f"{counted}: nothing is to be carried")
+    return replace(merge_tried_move_plans(tried), sentence="; ".join(filter(None, words)))
+
+
+def dataset_changes_for_moves(
+    snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
+) -> tuple[DatasetReplicaChange, ...]:
+    """Return the steps on datasets that execute planned moves, in the same order.
+
+    No replica is removed from an area that is down.
+    """
+    now = {task.key: task for task in snapshot.tasks}
+    up = {host.name for host in snapshot.hosts if host.is_up}
+    acts = []
+    for move in moves:
+        before = now[move.job, move.number]
+        after = now[before.key] = task_after_move(before, move)
+        comes = [host for host in after.hosts if host not in before.hosts]
+        leaves = [host for host in before.hosts if host not in after.hosts]
+        leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
+        source = next((host for host in leaves if host in up), "")
+        if comes or source:
+            acts.append(
+                DatasetReplicaChange(dataset=move.job, target="".join(comes), source=source)
+            )
+    return tuple(acts)
+
+
+def move_kind_of_replica_act(carried: ReplicaActRecord) -> PlacementMoveKind:
+    """Return REPLICA for an action that made a replica, else DELETE."""
+    return PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE
+
+
+def _losses(board: ProjectedPlacement) -> list[str]:
+    """Describe the datasets whose only whole replica was in a lost storage area."""
+    lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
+    words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
+    return [f"{name} is lost: {words}" for name, words in words_by_area if words]
+
+
+def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
+    """Return the datasets that no command or action is changing, by name."""
+    tasks = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
+    return sorted(tasks, key=lambda task: task.key)
+
+
+def _why_none(board: ProjectedPlacement, moving: int) -> str:
+    if not board.rules.level:
+        return "level is 0: nothing is moved without being asked"
+    carried = with_noun(moving, "dataset is", "datasets are")
+    return f"{carried} carried already: nothing else is begun" if moving else ""
+
+
+def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
+    return PlacementHost(
+        name=area.storage,
+        kind=KIND,
+        is_up=not area.fault,
+        is_read_only=area.is_read_only,
+        state=PlacementHostState.DRAIN
+        if _is_drained(area, storage_state)
+        else PlacementHostState.ALIVE,
+        used_bytes=max(0, area.size_bytes - area.free_bytes),
+        max_bytes=area.size_bytes,
+        zone=area.cluster,
+        is_shared=True,
+    )
+
+
+def _is_drained(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> bool:
+    return bool({area.storage, area.cluster} & storage_state.drained)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Areas:
+    """The names of all storage areas, of unreachable areas, and of drained areas."""
+
+    every: frozenset[str]
+    down: frozenset[str]
+    drained: frozenset[str]
+
+    def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
+        """Return unreachable areas, and areas where a dataset's replica is unreadable."""
+        return self.down.union(
+            replica.storage for replica in delegated.dataset.replicas if replica.is_away
+        )
+
+
+def _areas_by_state(storage_state: DatasetStorageSnapshot) -> _Areas:
+    return _Areas(
+        every=frozenset(area.storage for area in storage_state.areas),
+        down=frozenset(area.storage for area in storage_state.areas if area.fault),
+        drained=frozenset(
+            area.storage for area in storage_state.areas if _is_drained(area, storage_state)
+        ),
+    )
+
+
+def _task(
+    delegated: DelegatedDataset,
+    areas: _Areas,
+    resting: frozenset[str],
+    storage_state: DatasetStorageSnapshot,
+    *,
+    is_going: bool,
+) -> PlacementTask:
+    """Return a dataset as a task: a replica counts if it was whole at the last read.
+
+    Replicas in an unreachable area still count, so that a short outage starts no copies. An area
+    that is unreachable and drained is lost with its replicas. A damaged replica is removed once its
+    area is reachable. A replaced replica is removed if enough other replicas are whole.
+    """
+    down = areas.down_for(delegated)
+    lost = areas.every & down & areas.drained
+    standing = areas.every - lost
+    replicas = sorted(delegated.dataset.replicas, key=lambda replica: replica.storage)
+    present = [replica for replica in replicas if replica.storage in standing]
+    whole = [replica.storage for replica in present if replica.is_whole]
+    not_leaving = [name for name in whole if (delegated.name, name) not in storage_state.leaving]
+    counts = not_leaving if len({*not_leaving} - down) >= delegated.dataset.wished else whole
+    live = next((name for name in counts if name not in down), counts[0] if counts else "")
+    spoilt = (replica.storage for replica in present if replica.storage not in {*counts, *down})
+    return PlacementTask(
+        job=delegated.name,
+        number=ONLY,
+        size_bytes=delegated.dataset.size_bytes,
+        state=_state(delegated, is_going=is_going),
+        live=live,
+        replicas=tuple(name for name in counts if name != live),
+        spoilt=tuple(name for name in spoilt if name not in resting),
+        lost=tuple(
+            replica.storage for replica in replicas if replica.is_whole and replica.storage in lost
+        ),
+        has_original=True,
+    )
+
+
+def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState:
+    """Return MOVING during an action of the service, BUSY during the owner's."""
+    if is_going:
+        return PlacementTaskState.MOVING
+    return PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
+
+
+def _job(
+    delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
+) -> PlacementJob:
+    """Return a dataset as a job; replicas beyond the requested number are not moved."""
+    down = areas.down_for(delegated)
+    spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
+    areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
+    barred = areas.every & (resting | areas_away)
+    return PlacementJob(
+        name=delegated.name,
+        is_autobalanced=delegated.dataset.may_move and spare <= 0 and not areas_away,
+        replicas=max(delegated.dataset.wished, len(task.hosts)) - 1,
+        hosts=areas.every - barred if barred else None,
+        resting=areas.every & resting,
+        away=areas.every & areas_away,
+        owner=delegated.owner,
+        spare=max(0, spare),
+    )
+
+
+def _resting(
+    storage_state: DatasetStorageSnapshot, rules: RebalanceSection
+) -> Mapping[str, frozenset[str]]:
+    """Return for each dataset the areas where an action failed a short time ago.
+
+    The pause starts at the end of the action, because a copy may take hours. The pause doubles with
+    each further failure in a row of the dataset.
+    """
+    pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
+    failed = defaultdict[str, list[ReplicaActRecord]](list)
+    for carried in sorted(
+        storage_state.carried, key=lambda carried: (_end(carried), carried.token)
+    ):
+        if carried.why:
+            failures[carried.dataset] += 1
+            failed[carried.dataset].append(carried)
+        elif carried.ended_at:
+            failures[carried.dataset] = 0
+    return {
+        name: frozenset(
+            _failed_at(carried, storage_state)
+            for carried in of_one
+            if happened_within(
+                _end(carried), storage_state.now, pause * 2 ** _doublings(failures[name])
+            )
+        )
+        for name, of_one in failed.items()
+    }
+
+
+def _doublings(failures: int) -> int:
+    return min(max(0, failures - 1), MOST_DOUBLED)
+
+
+def longest_rest_after_replica_act(rules: RebalanceSection) -> timedelta:
+    """Return the longest time for which a replica action delays later actions."""
+    failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
+    return timedelta(seconds=max(rules.host_rest_s, failed_s))
+
+
+def _failed_at(carried: ReplicaActRecord, storage_state: DatasetStorageSnapshot) -> str:
+    """Return the area of a failed action: `source` if the new replica was made."""
+    return (
+        carried.source
+        if (carried.dataset, carried.source) in storage_state.leaving
+        else carried.target or carried.source
+    )
+
+
+def _end(carried: ReplicaActRecord) -> datetime:
+    return carried.ended_at or carried.began_at
+
+
+def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoves:
+    came = [carried for carried in storage_state.carried if carried.target and not carried.why]
+    ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
+    return RecentPlacementMoves(
+        hosts={carried.target: carried.began_at for carried in came}, replicated=ended
+    )

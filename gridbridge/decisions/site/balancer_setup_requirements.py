@@ -1,0 +1,317 @@
+"""Set-up of gridbridge-balance: account, folders, rights, cron or systemd.
+
+`gridbridge setup balance` makes the edits. `gridbridge check` checks the set-up and the rights.
+"""
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.decisions.site.account_and_file_findings import (
+    account_folder_finding,
+    broken_finding_with_fix,
+    describe_owner_and_mode,
+    invisible_file_finding,
+    private_to_account_edit,
+    run_as_account_shell_line,
+    shell_line_edit,
+    sudoers_file_finding,
+    system_account_finding,
+    write_root_file_edit,
+)
+from gridbridge.decisions.site.sge_scheduler_settings import (
+    BY_NUMBER,
+    QUEUE_ORDER,
+    scheduler_setting_finding,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection, MachineBootstrapSection
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.fixed_paths import (
+    AS_ROOT,
+    BALANCE_ACCOUNT,
+    BALANCE_CRON,
+    BALANCE_HOME,
+    BALANCE_LOG,
+    BALANCE_PROGRAM,
+    BALANCE_PUBLISHED,
+    BALANCE_SUDOERS,
+    BALANCE_UNIT,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    SetupEdit,
+    SetupEditVerb,
+)
+from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts
+
+VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
+SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
+    f"{AS_ROOT} {verb} *" for verb in VERBS
+)
+CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
+FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
+PRIVATE = 0o077  # permission bits of group and others
+RUNS = 0o111  # permission bits of an executable
+LATE_ROUNDS = 5  # pauses without a round after which the balancer is reported
+CRON_S = 60.0
+
+
+def is_balancer_configured(policy: Policy) -> bool:
+    """Say whether gridbridge.toml sets max_nodes and a provider of nodes."""
+    has_pools = any(pool.provider for pool in policy.pools.values())
+    return bool(policy.balance.max_nodes and (has_pools or policy.powered))
+
+
+def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+    """Check the items of `setup balance` in order; cron or systemd is the last."""
+    yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
+    for path, mode in FOLDERS.items():
+        owner = (BALANCE_ACCOUNT, facts.uid)
+        path_facts, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
+        yield account_folder_finding(
+            path, mode, path_facts, owner, facts.hidden, is_within=is_within
+        )
+    if facts.cell:
+        yield from _cell(facts.cell, facts.host)
+        if policy.balance.fill_first:
+            yield _in_line(facts.cell)
+    if facts.cell or facts.has_fixed_nodes:
+        path_facts = facts.paths.get(BALANCE_SUDOERS)
+        yield sudoers_file_finding(
+            BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden
+        )
+    yield from _key(facts, policy.bootstrap)
+    yield _started(facts)
+
+
+def running_balancer_findings(
+    facts: BalancerFacts, policy: Policy, now: datetime
+) -> Iterator[CheckFinding]:
+    """Check the balancer's and service's rights, and the balancer's last round."""
+    service = policy.site.service_account
+    if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
+        yield _may(facts)
+    if facts.cell and service in facts.cell.managers:
+        edit = SetupEdit(
+            verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service
+        )
+        yield broken_finding_with_fix(
+            f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit
+        )
+    if facts.service_may_too:
+        item = f"account {service}"
+        hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
+        yield CheckFinding(
+            item=item,
+            state=FindingSeverity.BROKEN,
+            found=f"may run {AS_ROOT} as root",
+            right=f"{BALANCE_ACCOUNT} alone",
+            hint=hint,
+        )
+    yield from _programs(facts, policy)
+    if facts.cell:
+        yield from _missing_queues(facts.cell, policy)
+    yield _last(facts, policy.balance, now)
+
+
+def provider_programs_in_use(policy: Policy) -> dict[str, str]:
+    """Return the programs of providers that make nodes or switch hosts, by name."""
+    used = {pool.provider for pool in policy.pools.values()}
+    used |= {powered.provider for powered in policy.powered.values()}
+    by_provider = {
+        name: policy.providers[name].program for name in sorted(used & policy.providers.keys())
+    }
+    return {name: program for name, program in by_provider.items() if program}
+
+
+def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckFinding]:
+    """Report queues and host groups in gridbridge.toml that the cell does not have."""
+    named = {("queue", policy.balance.queue): "[balance] queue"}
+    for name, pool in policy.pools.items():
+        for key, kind, text in (
+            ("queues", "queue", pool.queues),
+            ("hostgroups", "host group", pool.hostgroups),
+        ):
+            for place_name in text.split() if pool.provider else ():
+                named.setdefault((kind, place_name), f"[pool.{name}] {key}")
+    existing = {"queue": cell.queues, "host group": cell.host_groups}
+    makes = {"queue": "-aq", "host group": "-ahgrp"}
+    for (kind, place_name), key in named.items():
+        if place_name not in existing[kind]:
+            yield CheckFinding(
+                item=f"{cell.name}: {kind} {place_name}",
+                state=FindingSeverity.BROKEN,
+                found="missing",
+                right=f"one, as {key} names it",
+                hint=f"qconf {makes[kind]} {place_name} makes it;"
+                f" or write the right one into {key}",
+            )
+
+
+def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+    """Check that the providers' programs exist and are executable."""
+    for name, program in provider_programs_in_use(policy).items():
+        item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
+        if program in facts.hidden:
+            yield invisible_file_finding(item, "a program")
+            continue
+        is_right = (
+            path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
+        )
+        yield CheckFinding(
+            item=item,
+            state=FindingSeverity.OK if is_right else FindingSeverity.BROKEN,
+            found=describe_owner_and_mode(path_facts) if path_facts else "missing",
+            right="" if is_right else "a program",
+            hint="" if is_right else f"write the right one into [provider.{name}]",
+        )
+
+
+def qmaster_host_if_other(facts: BalancerFacts) -> str:
+    """Return the cell's master host if it is not this host; else an empty string."""
+    master = facts.cell.master if facts.cell else ""
+    return "" if is_same_host(master, facts.host) else master
+
+
+def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
+    """Give the edits that remove the balancer's start and rights.
+
+    The manager right is removed on the master host only: the master's balancer uses the same name.
+    """
+    if facts.has_unit:
+        stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
+        yield _taken_away(
+            BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload"
+        )
+    for path in (BALANCE_CRON, BALANCE_SUDOERS):
+        if path in facts.paths:
+            yield _taken_away(path, f"rm -f {path}")
+    if facts.cell and not qmaster_host_if_other(facts) and BALANCE_ACCOUNT in facts.cell.managers:
+        name = facts.cell.name
+        yield SetupEdit(verb=SetupEditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
+
+
+def _taken_away(path: str, line: str) -> SetupEdit:
+    return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
+
+
+def _cell(cell: BalancerCellRights, host: str) -> Iterator[CheckFinding]:
+    yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
+    yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+
+
+def _admitted(
+    cell: BalancerCellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]
+) -> CheckFinding:
+    item = f"{cell.name}: {role} {name}"
+    if any(is_same_host(name, admitted_name) for admitted_name in admitted):
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="admitted")
+    edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
+    return broken_finding_with_fix(item, "not admitted", "admitted", edit)
+
+
+def _in_line(cell: BalancerCellRights) -> CheckFinding:
+    """Check the cell's queue order by seq_no, which fill_first of [balance] needs."""
+    values = (cell.queue_order, BY_NUMBER)
+    item = f"{cell.name}: queue order"
+    return scheduler_setting_finding(
+        item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False
+    )
+
+
+def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
+    """Check the private key for logins to new nodes, if [bootstrap] has a key."""
+    path, owner = bootstrap.key, BALANCE_ACCOUNT
+    if not bootstrap.steps or not path:
+        return
+    item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
+    path_facts = facts.paths.get(path)
+    if path in facts.hidden:
+        yield invisible_file_finding(item, right)
+    elif path_facts is None:
+        make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
+        make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # its symlinks could lead anywhere
+        yield broken_finding_with_fix(
+            item,
+            "missing",
+            right,
+            shell_line_edit(run_as_account_shell_line(owner, make) if is_within else make_and_give),
+        )
+    elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
+        yield broken_finding_with_fix(
+            item, describe_owner_and_mode(path_facts), right, private_to_account_edit(path, owner)
+        )
+    else:
+        yield CheckFinding(
+            item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts)
+        )
+
+
+def _started(facts: BalancerFacts) -> CheckFinding:
+    """Check that systemd or cron starts a balancer round each minute."""
+    item, right = f"file {BALANCE_CRON}", "a round each minute"
+    if facts.has_unit:
+        return CheckFinding(
+            item=item, state=FindingSeverity.OK, found="not needed: systemd runs it"
+        )
+    mend = write_root_file_edit(BALANCE_CRON, CRON_LINE, 0o644)
+    if BALANCE_CRON not in facts.paths:
+        return broken_finding_with_fix(item, "missing", right, mend)
+    if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
+        return broken_finding_with_fix(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return CheckFinding(item=item, state=FindingSeverity.OK, found="there")
+
+
+def _may(facts: BalancerFacts) -> CheckFinding:
+    item = f"account {BALANCE_ACCOUNT}"
+    if facts.may_be_root:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"may run {AS_ROOT} as root")
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found=f"sudo does not let it run {AS_ROOT}",
+        right=SUDOERS_LINE,
+        hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
+    )
+
+
+def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
+    """Check the last balancer round; without --apply no round is published."""
+    item, last = "balancer", facts.last
+    acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
+    if last is None or not last.is_acting or not acts:
+        return _untold(item, balance)
+    age_s = (now - last.at).total_seconds()
+    if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
+        actual, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
+        return CheckFinding(
+            item=item,
+            state=FindingSeverity.BROKEN,
+            found=actual,
+            right="one each minute",
+            hint=hint,
+        )
+    if last.trouble:
+        actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
+        return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual)
+    return CheckFinding(
+        item=item, state=FindingSeverity.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
+    )
+
+
+def _untold(item: str, balance: BalanceSection) -> CheckFinding:
+    """Return the finding about a balancer without a round that acted."""
+    if balance.apply:
+        return CheckFinding(
+            item=item,
+            state=FindingSeverity.WARNING,
+            found="no round yet",
+            hint=f"wait a minute; its log is {BALANCE_LOG}",
+        )
+    hint = "see gridbridge balance plan, then set apply = true in [balance]"
+    return CheckFinding(
+        item=item, state=FindingSeverity.NOTE, found="only says what it would do", hint=hint
+    )

@@ -1,0 +1,61 @@
+"""Sentences about a home cluster's job: its state and why the job waits.
+
+Reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), for display only.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.states import JobStateFact
+from gridbridge.model.status_report import format_duration, with_noun
+
+MOST_TOLD = 5  # reasons: a cell of a thousand hosts gives a thousand
+NOT_TOLD = "the scheduler does not tell what it waits for"
+WORDS = {  # by state: singular, plural
+    JobStateFact.DELETING: ("is being deleted", "are being deleted"),
+    JobStateFact.ERROR: ("is in error state", "are in error state"),
+    JobStateFact.SUSPENDED: ("is suspended", "are suspended"),
+    JobStateFact.RUNNING: ("runs", "run"),
+    JobStateFact.HELD: ("waits, held", "wait, held"),
+    JobStateFact.WAITING: ("waits", "wait"),
+}
+UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
+
+
+def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, ...]:
+    """Describe a job's task states, errors, and reasons why tasks don't start."""
+    return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
+
+
+def _row_sentence(row: JobListRow, now: datetime) -> str:
+    singular, plural = WORDS.get(row.state.word, UNKNOWN)
+    at = f" in {row.queue}" if row.queue else ""
+    since = f" for {format_duration(now - row.since)}" if row.since else ""
+    verb = singular if row.task_count == 1 else plural
+    return f"{_subject(row)} {verb}{at}{since} ({row.state.text})"
+
+
+def _subject(row: JobListRow) -> str:
+    if not row.tasks:
+        return "it"
+    if row.task_count == 1:
+        return f"task {row.task}"
+    return f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
+
+
+def _errors(job: ListedJobStatus) -> Iterator[str]:
+    yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
+    if any(row.state.is_error for row in job.rows):
+        yield f"qmod -cj {job.job_id} has it tried again"
+
+
+def _hindrances(job: ListedJobStatus) -> Iterator[str]:
+    if any(row.state.is_waiting and row.state.is_held for row in job.rows):
+        yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
+    yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
+    if len(job.hindrances) > MOST_TOLD:
+        more = with_noun(len(job.hindrances) - MOST_TOLD, "more reason")
+        yield f"{more}: qstat -j {job.job_id}"
+    if not job.hindrances and any(row.state.can_start for row in job.rows):
+        yield NOT_TOLD

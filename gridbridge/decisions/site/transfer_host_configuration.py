@@ -1,0 +1,206 @@
+"""The transfer host's load sensor, report time and group ids (sge_conf(5)).
+
+Existing load sensors are kept: a host's own list replaces the global list, so the global list is
+copied. An execd that started without a host configuration never reads a new host configuration
+(tried on 8.1.9). Such an execd has to be restarted, which leaves its jobs running.
+"""
+
+import shlex
+from itertools import chain
+from itertools import count as counting
+
+from gridbridge.model.fixed_paths import METHODS
+from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_words
+from gridbridge.model.site.setup_findings_and_edits import (
+    CheckFinding,
+    FindingSeverity,
+    RunningExecd,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+from gridbridge.model.site.transfer_host_facts import PollerFacts
+from gridbridge.model.status_report import with_noun
+
+SENSOR = f"{METHODS}/sensor"
+REPORT_S = 5  # the poller's default interval: load values are no newer
+SPARE_GROUPS = 20  # additional group ids for jobs that are just ending
+FIRST_GID, NOGROUP = 20000, 65534
+VALUES = "load values"
+
+
+def transfer_host_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Check the transfer host's group ids, load report time and load sensor."""
+    if situation.wanted.host not in situation.home.exec_hosts:
+        return (_no_execd(situation),)
+    return (_gid_range(situation), _report_time(situation), _sensor(situation))
+
+
+def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
+    return CheckFinding(
+        item=f"host {situation.wanted.host}",
+        state=FindingSeverity.BROKEN,
+        found=f"no execution host of {situation.wanted.home}",
+        right="an execution host",
+        hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
+    )
+
+
+def _sensor(situation: TransferSetupSituation) -> CheckFinding:
+    present = [
+        sensor
+        for sensor in situation.home.effective("load_sensor").split(",")
+        if parse_qconf_words(sensor)
+    ]
+    item = "load sensor"
+    if SENSOR in present:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
+    right = ",".join([*present, SENSOR])
+    return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
+
+
+def _setting(
+    situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
+) -> CheckFinding:
+    request = situation.wanted
+    edit = SetupEdit(
+        verb=SetupEditVerb.SET_HOST,
+        cell=request.home,
+        name=request.host,
+        attribute=attribute,
+        value=right,
+    )
+    former = (situation.home.host or {}).get(attribute)
+    verb = SetupEditVerb.DROP_HOST if former is None else SetupEditVerb.SET_HOST
+    undo = SetupEdit(
+        verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or ""
+    )
+    restart = (
+        (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
+    )
+    return CheckFinding(
+        item=item,
+        state=FindingSeverity.BROKEN,
+        found=f"{attribute} {actual}",
+        right=f"{attribute} {right}",
+        mend=(edit, *restart),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
+    )
+
+
+def _report_time(situation: TransferSetupSituation) -> CheckFinding:
+    actual, item = situation.home.effective("load_report_time"), "load report time"
+    if _seconds(actual) <= REPORT_S:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+    return _setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+
+
+def _seconds(text: str) -> int:
+    parts = [int(part) for part in text.split(":") if part.isdigit()]
+    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+
+
+def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
+    """Check that gid_range has a group id for each job that the host can run."""
+    actual, item = situation.home.effective("gid_range"), "gid_range"
+    slots = situation.wanted.slots + situation.other_slots
+    free = len(_gids(actual) - situation.gids)
+    if free >= slots + SPARE_GROUPS:
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
+    right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
+    few = f"{actual}, {free} free for {with_noun(slots, 'slot')} of all queues here"
+    return _setting(situation, item, "gid_range", few, right)
+
+
+def _gids(text: str) -> set[int]:
+    """Parse a gid_range such as `20000-20100,30000-30010`."""
+    gids: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.strip().isdigit() and (last or first).strip().isdigit():
+            gids.update(range(int(first), int(last or first) + 1))
+    return gids
+
+
+def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
+    """Return gid_range extended to `needed` ids, or the first free block."""
+    present = _gids(actual)
+    starts = [min(present)] if present else []
+    gids = used | {NOGROUP}
+    blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
+    free = next(block for block in blocks if not any(gid in block for gid in gids))
+    return f"{free[0]}-{free[-1]}"
+
+
+def sensor_load_value_findings(
+    situation: TransferSetupSituation, poller: PollerFacts
+) -> tuple[CheckFinding, ...]:
+    """Check that the load sensor's values reach the qmaster.
+
+    Published values reach the qmaster within two load report times of the start of execd. A poller
+    that publishes no values of the cluster uses an older gridbridge.toml; restarting execd does
+    not help then.
+    """
+    if SENSOR not in situation.home.effective("load_sensor").split(","):
+        return ()
+    values = parse_qconf_pairs(
+        situation.home.exec_hosts[situation.wanted.host].get("load_values", "")
+    )
+    name = f"{situation.wanted.prefix}_up"
+    if name in values:
+        return (
+            CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),
+        )
+    return (_unreported(situation, poller, name),)
+
+
+def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
+    """Return the finding about a load value: unpublished, still due or overdue."""
+    if value not in poller.values:
+        right = "published, once the service has this gridbridge.toml"
+        actual = f"the service publishes no {value}: the queue is closed"
+        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
+    if late := _late(situation, poller):
+        right = f"{value} is reported within {_patience_s(situation)} s"
+        return CheckFinding(
+            item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right
+        )
+    mend = (restart_execd_edit(situation),) if situation.execd else ()
+    return CheckFinding(
+        item=VALUES,
+        state=FindingSeverity.BROKEN,
+        found=f"{situation.wanted.host} reports no {value}: the queue is closed",
+        right="reported; execd has to be started after its first load_sensor was set",
+        mend=mend,
+        hint="" if mend else "start sge_execd",
+    )
+
+
+def _late(situation: TransferSetupSituation, poller: PollerFacts) -> str:
+    """Say why load values are not reported yet; empty if the report is overdue."""
+    patience_s, configuration = _patience_s(situation), poller.configuration
+    if situation.execd and situation.execd.age_s < patience_s:
+        return f"execd was started {situation.execd.age_s:.0f} s ago"
+    if configuration and configuration.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {configuration.for_s:.0f} s"
+    return ""
+
+
+def _patience_s(situation: TransferSetupSituation) -> int:
+    return 2 * _seconds(situation.home.effective("load_report_time"))
+
+
+def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
+    """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
+    assert situation.execd
+    return SetupEdit(
+        verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
+    )
+
+
+def _restart(execd: RunningExecd) -> str:
+    if execd.unit:
+        return f"systemctl restart {shlex.quote(execd.unit)}"
+    stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
+    return f"kill {execd.pid}; {stopped}; {shlex.quote(execd.program)}"

@@ -1,0 +1,148 @@
+"""Order in which the home cluster's scheduler tries transfer queues for a job.
+
+With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5),
+queue_conf(5)). Transfer queues exchange their seq_no; local queues keep their seq_no.
+Load values can't order the queues, because all transfer queues are on one host. A load threshold
+would close a queue even for jobs that no other queue takes.
+"""
+
+from collections.abc import Iterable, Mapping
+from math import inf
+
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.site_section import (
+    RenumberedTransferQueue,
+    TransferQueueOffer,
+    TransferQueueOrder,
+)
+from gridbridge.model.status_report import with_noun
+
+WORDS = {
+    TransferQueueOrder.SEQ_NO: "by their seq_no",
+    TransferQueueOrder.WAIT: "the least expected wait first",
+    TransferQueueOrder.COST: "the least cost first",
+}
+
+
+def estimated_wait_per_slot(offer: TransferQueueOffer) -> float:
+    """Return a task's expected wait, in turnovers of all the cluster's slots.
+
+    The wait is rounded to a tenth, because smaller differences change with each job. The wait of a
+    cluster without a recent answer is infinite.
+    """
+    if not offer.is_heard:
+        return inf
+    ahead = max(0, offer.pending + 1 - offer.free_slots)
+    return round(ahead / offer.slots, 1) if offer.slots else inf
+
+
+def rank_transfer_queues(
+    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder
+) -> tuple[TransferQueueOffer, ...]:
+    """Return transfer queues in the order in which the scheduler should try them.
+
+    Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
+    """
+    present = sorted(
+        offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue)
+    )
+    if order is TransferQueueOrder.SEQ_NO:
+        return tuple(present)
+    if order is TransferQueueOrder.WAIT:
+        return tuple(sorted(present, key=estimated_wait_per_slot))
+    return tuple(sorted(present, key=lambda offer: (offer.cost, estimated_wait_per_slot(offer))))
+
+
+def renumber_transfer_queues(
+    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder
+) -> tuple[RenumberedTransferQueue, ...]:
+    """Return the queues whose seq_no changes to follow `order`.
+
+    The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
+    """
+    if order is TransferQueueOrder.SEQ_NO:
+        return ()
+    numbered = [
+        (offer, offer.seq_no)
+        for offer in rank_transfer_queues(offers, order)
+        if offer.seq_no is not None
+    ]
+    changed: list[RenumberedTransferQueue] = []
+    least = -1
+    numbers = sorted(number for _, number in numbered)
+    for (offer, before), number in zip(numbered, numbers, strict=True):
+        least = max(number, least + 1)
+        if before != least:
+            changed.append(
+                RenumberedTransferQueue(
+                    queue=offer.queue,
+                    before=before,
+                    after=least,
+                    why=queue_rank_reason(offer, order),
+                )
+            )
+    return tuple(changed)
+
+
+def restore_former_queue_numbers(
+    offers: Iterable[TransferQueueOffer], former: Mapping[str, int]
+) -> tuple[RenumberedTransferQueue, ...]:
+    """Return the queues whose seq_no goes back to the original number."""
+    return tuple(
+        RenumberedTransferQueue(
+            queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was"
+        )
+        for offer in offers
+        if offer.seq_no is not None and former.get(offer.queue, offer.seq_no) != offer.seq_no
+    )
+
+
+def is_queue_order_set_up(
+    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder, former: Mapping[str, int]
+) -> bool:
+    """Say whether the queues' seq_no follow the order; `former`: original seq_no.
+
+    Expected waits change every minute, so any seq_no are accepted once queues were numbered by
+    waits. Costs change only with gridbridge.toml.
+    """
+    all_offers = tuple(offers)
+    if order is TransferQueueOrder.SEQ_NO:
+        return not restore_former_queue_numbers(all_offers, former)
+    if not former:
+        return not renumber_transfer_queues(all_offers, order)
+    costs = [queue.cost for queue in rank_transfer_queues(all_offers, TransferQueueOrder.SEQ_NO)]
+    return order is TransferQueueOrder.WAIT or costs == sorted(costs)
+
+
+def queue_order_finding(
+    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder, former: Mapping[str, int]
+) -> CheckFinding:
+    """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
+    is_right = is_queue_order_set_up(offers, order, former)
+    differ = "" if is_right else "; the seq_no of the queues say otherwise"
+    return CheckFinding(
+        item="order of transfer queues",
+        state=FindingSeverity.OK if is_right else FindingSeverity.WARNING,
+        found=f'queue_order = "{order}"{differ}',
+        right="" if is_right else WORDS[order],
+        hint="" if is_right else "run gridbridge setup order --apply",
+    )
+
+
+def queue_rank_reason(offer: TransferQueueOffer, order: TransferQueueOrder) -> str:
+    """Return the figures that decide a transfer queue's rank."""
+    heard = f"{offer.pending} waiting, {offer.free_slots} of {with_noun(offer.slots, 'slot')} free"
+    standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
+    return f"cost {offer.cost:g}, {standing}" if order is TransferQueueOrder.COST else standing
+
+
+def describe_queue_order(offers: Iterable[TransferQueueOffer], order: TransferQueueOrder) -> str:
+    """Describe the order of transfer queues, and any deviation of their seq_no."""
+    all_offers = tuple(offers)
+    order_words = ", then ".join(
+        f"{offer.queue} ({queue_rank_reason(offer, order)})"
+        for offer in rank_transfer_queues(all_offers, order)
+    )
+    is_so = not renumber_transfer_queues(all_offers, order)
+    later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
+    return f"tried in this order, {WORDS[order]}: {order_words}{later}"

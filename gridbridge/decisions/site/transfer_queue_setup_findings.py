@@ -1,0 +1,194 @@
+"""Findings about a transfer queue's set-up, and the edits of its removal.
+
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs
+from this how-to. `gridbridge check` shows the findings; `gridbridge setup` makes their edits in
+this order.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.site.cell_access_rights import (
+    home_and_remote_rights_findings,
+    transfer_user_list_findings,
+    user_list_removal_edits,
+)
+from gridbridge.decisions.site.sge_scheduler_settings import sge_scheduler_findings
+from gridbridge.decisions.site.transfer_host_configuration import (
+    SENSOR,
+    transfer_host_conf_findings,
+)
+from gridbridge.decisions.site.transfer_queue_complexes import (
+    REMOTE,
+    complex_definition_findings,
+    remote_resource_value_findings,
+)
+from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.qconf_attributes import (
+    is_transfer_queue,
+    is_true_in_qconf,
+    parse_qconf_pairs,
+    parse_qconf_words,
+    queue_pairs_by_host,
+)
+from gridbridge.model.site.setup_findings_and_edits import (
+    CellQconfSettings,
+    CheckFinding,
+    SetupEdit,
+    SetupEditVerb,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+
+
+def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Return all findings; the queue is last, so that it opens after the rest."""
+    return (
+        *home_and_remote_rights_findings(situation),
+        *complex_definition_findings(situation),
+        *remote_resource_value_findings(situation),
+        *sge_scheduler_findings(situation),
+        *transfer_host_conf_findings(situation),
+        *transfer_user_list_findings(situation),
+        *transfer_queue_findings(situation),
+    )
+
+
+VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
+VALUES_S = 110  # above two default load report times of Grid Engine
+
+
+def transfer_queue_removal_edits(
+    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
+) -> tuple[SetupEdit, ...]:
+    """Return the removal edits; the queue is first: qconf refuses a queue with jobs."""
+    other_queues = [
+        name
+        for name, queue in situation.home.queues.items()
+        if is_transfer_queue(queue) and name != situation.wanted.queue
+    ]
+    shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
+    values = _values(situation, other_queues)
+    queue = (*_queue(situation), *user_list_removal_edits(situation))
+    return (*queue, *_sensor(situation, other_queues), *_damping(situation), *shared, *values)
+
+
+def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    request = situation.wanted
+    if request.queue in situation.home.queues:
+        yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
+
+
+def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+    """Remove the load sensor unless another queue of the host needs the sensor.
+
+    execd does not notice a deleted host configuration. So the sensor leaves the list of sensors
+    first. A wait lets the load values expire. A redundant configuration is deleted last.
+    """
+    request = situation.wanted
+    hosts = (
+        host
+        for name in other_queues
+        for host in parse_qconf_words(situation.home.queues[name]["hostlist"])
+    )
+    own = (situation.home.host or {}).get("load_sensor", "")
+    if not own or any(is_same_host(request.host, host) for host in hosts):
+        return
+    other_sensors = [sensor for sensor in parse_qconf_words(own) if sensor != SENSOR]
+    setting = SetupEdit(
+        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
+    )
+    if SENSOR in parse_qconf_words(own):
+        yield replace(setting, value=",".join(other_sensors) or "none")
+        yield _await_no_values(situation)
+    if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
+        yield replace(setting, verb=SetupEditVerb.DROP_HOST)
+
+
+def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
+    """Return the edit that waits until the host reports no load value of gridbridge."""
+    request = situation.wanted
+    reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
+    line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
+    return SetupEdit(verb=SetupEditVerb.SHELL, cell=request.home, value=line)
+
+
+def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    name = f"{situation.wanted.prefix}_pending"
+    if _is_needed(name, situation):
+        return
+    adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    listed = parse_qconf_pairs(adjustments)
+    if name in listed:
+        other_adjustments = ",".join(
+            f"{key}={value}" for key, value in listed.items() if key != name
+        )
+        yield SetupEdit(
+            verb=SetupEditVerb.SET_SCHEDULER,
+            cell=situation.wanted.home,
+            attribute="job_load_adjustments",
+            value=other_adjustments or "NONE",
+        )
+
+
+def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    """Remove `remote` from the local queues, then from the table of complexes."""
+    for name, queue in situation.home.queues.items():
+        for where, values in queue_pairs_by_host(queue.get("complex_values", "")):
+            remote = values.get(REMOTE)
+            if remote is not None and not is_true_in_qconf(remote):
+                yield SetupEdit(
+                    verb=SetupEditVerb.DROP,
+                    cell=situation.wanted.home,
+                    kind="queue",
+                    name=f"{name}{where}",
+                    attribute="complex_values",
+                    value=f"{REMOTE}={remote}",
+                )
+    if REMOTE in situation.home.complexes:
+        yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
+
+
+def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+    """Remove all complexes of load values with the last transfer queue.
+
+    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values
+    until the queue's section is removed from gridbridge.toml, which is the last edit.
+    """
+    ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
+    for name in () if other_queues else ours:
+        if not _is_needed(name, situation):
+            yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
+
+
+def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
+    """Say whether another queue's load_thresholds use a load value."""
+    other_queues = (
+        queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
+    )
+    return any(
+        value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues
+    )
+
+
+def _restored(
+    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
+) -> Iterator[SetupEdit]:
+    cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
+    for setting in reversed(list(former)):
+        cell = cells.get(setting.done.cell)
+        if cell and setting.done.attribute != "load_sensor" and _is_ours(setting.done, cell):
+            yield setting.undo
+
+
+def _is_ours(edit: SetupEdit, cell: CellQconfSettings) -> bool:
+    """Say whether a shared setting still has the value set by gridbridge."""
+    if edit.verb == SetupEditVerb.SET_SCHEDULER:
+        return cell.scheduler.get(edit.attribute) == edit.value
+    if edit.verb == SetupEditVerb.SET_HOST:
+        return (cell.host or {}).get(edit.attribute) == edit.value
+    lists = {"operator": cell.operators, "submit": cell.submit_hosts, "admin": cell.admin_hosts}
+    return any(is_same_host(edit.name, name) for name in lists.get(edit.kind, ()))

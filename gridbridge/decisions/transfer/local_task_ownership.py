@@ -1,0 +1,149 @@
+"""Decide who owns a local task, by proof of the home job list.
+
+Anybody may claim a transfer of any job. An unproved transfer is shown only as its creator's claim,
+and no longer once the home list proves another owner.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting
+from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
+from gridbridge.model.transfer_message import DesiredLocalJobState
+from gridbridge.model.transfer_name import parse_transfer_name
+
+MOST_ATTEMPTS = 20  # attempts shown of a task
+MOST_UNPROVED = 1000  # unproved transfers of a person
+
+T = TypeVar("T")
+
+
+def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
+    """Return the ownership proof after a home job list; a YES is final.
+
+    NO needs a list that was queried after the transfer began. A list proves nothing against a task
+    that may just have ended.
+    """
+    if is_task_listed_as_owners(transfer.name, transfer.owner, local):
+        return OwnershipProof.YES
+    may_have_left = (
+        transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
+    )
+    is_asked = local.taken_at > transfer.created_at and not may_have_left
+    return transfer.listed or (OwnershipProof.NO if is_asked else "")
+
+
+def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
+    """Return the ownership proof of an ended transfer, whose task may be gone."""
+    if is_task_listed_as_owners(ended.name, ended.owner, local):
+        return OwnershipProof.YES
+    rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
+    is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
+    return OwnershipProof.NO if is_anothers else ended.listed
+
+
+def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
+    """Say whether the home job list shows the task with this owner."""
+    name = parse_transfer_name(transfer)
+    row = local.find(name.job, name.task)
+    return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
+
+
+def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the uids of transfers whose owner the home list has proved."""
+    return frozenset(
+        transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES
+    )
+
+
+def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
+    """Return the uids that claim the task; none once an owner is proved."""
+    if proved_owner_uids(transfers):
+        return frozenset()
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
+
+
+def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
+    """Say whether everybody may see a transfer: proved, or young and not yet refuted."""
+    return transfer.listed == OwnershipProof.YES or (
+        not transfer.listed and transfer.created_at > young
+    )
+
+
+def usage_records_of_proved_owner(
+    records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
+) -> Sequence[RemoteJobRunAccounting]:
+    """Return accounting records of the task's proved owner; all if none is proved.
+
+    Anybody may submit remote jobs under the account name of a transfer.
+    """
+    by_name = {
+        transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES
+    }
+    if not by_name:
+        return records
+    people = {transfer.owner for transfer in by_name.values()}
+    jobs = {name: transfer.remote_id for name, transfer in by_name.items() if transfer.remote_id}
+    return [
+        record
+        for record in records
+        if record.owner in people and jobs.get(record.transfer, record.job_id) == record.job_id
+    ]
+
+
+def newest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
+    """Return the newest attempts and the number of omitted attempts."""
+    return attempts[-most:], max(0, len(attempts) - most)
+
+
+def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
+    """Return the first events, the last events, and the number of omitted events."""
+    left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
+    if not left_out:
+        return events, 0
+    return (*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRemoteJob:
+    """Fields of a remote job list row that tell a reused job id from the same job."""
+
+    job_id: int
+    since: datetime | None  # submission time of a pending job, start time of a running job
+    is_pending: bool
+
+
+def listed_remote_jobs(
+    transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
+) -> Iterator[tuple[Transfer, ListedRemoteJob]]:
+    """Yield each transfer to a cluster with the listed job of the same remote id."""
+    for transfer in transfers:
+        row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
+        if row:
+            yield transfer, listed_job_from_row(row)
+
+
+def listed_job_from_row(row: JobListRow) -> ListedRemoteJob:
+    """Return the identifying fields of a job list row."""
+    return ListedRemoteJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+
+
+def may_remote_id_be_reused(
+    transfer: Transfer, now: ListedRemoteJob, listed_before: Mapping[TransferKey, ListedRemoteJob]
+) -> bool:
+    """Say whether a remote id may belong to another job by now.
+
+    A job new in the list was just submitted. A waiting job's time changes at its start.
+    """
+    if not transfer.remote_state.is_listed:
+        return False
+    before = listed_before.get(transfer.key)
+    if before is None or before.job_id != now.job_id or transfer.missed_polls:
+        return True
+    has_started = before.is_pending and not now.is_pending
+    return before.since != now.since and not has_started

@@ -1,0 +1,156 @@
+"""Derive a remote job's verdict and usage from the remote cluster's accounting."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from gridbridge.decisions.transfer.refused_job_stay_home_request import YES
+from gridbridge.decisions.wrapper_end import why_job_not_started, wrapper_exit_status
+from gridbridge.model.job import JobEnd
+from gridbridge.model.remote_job_accounting import RemoteJobRunAccounting, RemoteUsageSource
+from gridbridge.model.transfer.claim import FENCED, JOB, is_claim_granted_by_home
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
+    TransferFailureCause,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+)
+
+FENCED_STATUS = 199  # grant.sh exits so without a grant; after a grant 199 means exit 99
+
+
+def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
+    """Return the verdict for the home job from the remote accounting record.
+
+    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
+    whose end nobody saw runs again at home if the transfer allows reruns. Without reruns the job
+    counts as killed, or as failed (error state) if the remote cluster never launched the job.
+    """
+    verdict = TransferMessage(
+        transfer=transfer.name,
+        remote_id=str(transfer.remote_id),
+        host=end.host,
+        user_s=_amount_text(end.user_s),
+        system_s=_amount_text(end.system_s),
+        wallclock_s=_amount_text(end.wallclock_s),
+        max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
+    )
+    if end.exit_status == FENCED_STATUS and lacks_claim_grant(transfer):
+        reason = f"fenced at {transfer.remote}: it got no grant"
+        return verdict.but(
+            outcome=TransferOutcome.REQUEUE,
+            claim=FENCED,
+            cause=TransferFailureCause.UNGRANTED,
+            reason=reason,
+        )
+    if why := why_job_not_started(end):
+        return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
+    if (status := wrapper_exit_status(end)) is not None:
+        return verdict.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
+    reason = f"{transfer.remote} says {end.reason}"
+    if end.signal is not None:
+        return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
+    return _verdict_unseen(verdict, transfer, end, reason)
+
+
+def _verdict_unseen(
+    verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str
+) -> TransferMessage:
+    """Return the verdict on a remote job whose end nobody saw."""
+    cause, killed = TransferFailureCause.LOST, "killed with its host: "
+    if end.is_preempted:
+        cause, killed = TransferFailureCause.PREEMPTED, "killed: "
+        reason = f"{transfer.remote} needed its place: {end.reason}"
+    if transfer.rerun == YES:
+        return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
+    if end.is_unstarted:
+        return verdict.but(
+            outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}"
+        )
+    return verdict.but(
+        outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}"
+    )
+
+
+def _amount_text(amount: float | None) -> str:
+    """Format an amount; an unknown amount is empty text, never 0."""
+    return "" if amount is None else f"{amount:g}"
+
+
+def lacks_claim_grant(transfer: Transfer) -> bool:
+    """Say whether the job never ran: its claim needed a grant and got none."""
+    return is_claim_granted_by_home(transfer.claim) and transfer.claimed != JOB
+
+
+SIGNALLED = 128  # an exit status above 128 stands for a signal
+MOST = 1e15  # the largest valid amount
+SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
+    "ru_wallclock": "wallclock_s",
+    "ru_utime": "user_s",
+    "ru_stime": "system_s",
+    "ru_maxrss": "max_rss_kb",
+}
+
+
+def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
+    """Return the usage record of a verdict; None if nobody saw the job's end.
+
+    A verdict that is not the wrapper's message comes from the remote accounting.
+    """
+    verdict = transfer.verdict
+    if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
+        return None
+    is_message = verdict.kind == TransferMessageKind.ENDED
+    ended_by = int(verdict.signal or 0)
+    status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
+    return RemoteJobRunAccounting(
+        transfer=transfer.name,
+        cluster=transfer.remote,
+        source=RemoteUsageSource.MESSAGE if is_message else RemoteUsageSource.ACCOUNTING,
+        mark=str(transfer.uid),
+        job_id=transfer.remote_id,
+        owner=transfer.owner,
+        host=verdict.host,
+        submitted_at=transfer.created_at,
+        ended_at=transfer.updated_at,
+        exit_status=status,
+        wallclock_s=_amount(verdict.wallclock_s),
+        user_s=_amount(verdict.user_s),
+        system_s=_amount(verdict.system_s),
+        max_rss_kb=_amount(verdict.max_rss_kb),
+    )
+
+
+def _amount(text: str) -> float | None:
+    """Parse a number, or `1m2.5s` as the shell's `times` prints; None if invalid."""
+    minutes, is_times, seconds = text.rpartition("m")
+    try:
+        amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
+    except ValueError:
+        return None
+    return amount if isfinite(amount) and 0 <= amount < MOST else None
+
+
+def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
+    """Return known usage amounts under the shepherd's names, as plain decimals."""
+    amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
+    return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _decimal(amount: float) -> str:
+    return f"{amount:.6f}".rstrip("0").rstrip(".")
+
+
+def prefer_accounted_usage(
+    records: Iterable[RemoteJobRunAccounting],
+) -> tuple[RemoteJobRunAccounting, ...]:
+    """Drop a verdict's usage if the remote accounting has a record of the job."""
+    all_of_them = tuple(records)
+    accounted = {
+        (record.transfer, record.job_id) for record in all_of_them if record.failed is not None
+    }
+    return tuple(
+        record
+        for record in all_of_them
+        if record.failed is not None or (record.transfer, record.job_id) not in accounted
+    )

@@ -1,0 +1,357 @@
+"""Apply spool messages to transfers: accept the owner's changes alone.
+
+The kernel supplies the sender's uid. The key of a transfer is (name, uid), so a message only
+changes its sender's own transfers. Messages may arrive twice and late, so known facts stay: DEAD is
+final, a remote id stays, and the first verdict counts.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.model.transfer.claim import is_valid_claim_name
+from gridbridge.model.transfer.guard import HomeStartGuard
+from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
+from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+    TransferOutcome,
+    find_key_of_too_long_value,
+    shorten_reason,
+)
+from gridbridge.model.transfer_name import parse_transfer_name
+
+Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
+
+MAX_JOB_DIGITS = 9  # as in model/transfer_name; Grid Engine numbers wrap at 9,999,999
+MAX_WAKE_CHARACTERS = 64
+INTENT_REASONS = {  # reasons that people read
+    DesiredLocalJobState.DEAD: "deleted here",
+    DesiredLocalJobState.SUSPENDED: "suspended here",
+    DesiredLocalJobState.RUNNING: "resumed here",
+}
+SPARED_REASON = (
+    "its h_rt has passed at home without effect: the remote limit decides;"
+    " the home accounting will say failed 37"
+)
+KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
+PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedStarterMessage:
+    """A spool message with the facts that decide whether it is accepted."""
+
+    message: TransferMessage
+    known: Transfer | None  # the transfer of the same name and uid
+    home: str
+    routes: frozenset[Destination]
+    uid: int
+    owner: str
+    record: str  # the file of the message
+    now: datetime
+
+
+def apply_starter_message(
+    transfer: Transfer | None,
+    message: TransferMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedStarterMessage:
+    """Return the transfer after the message; `record` is the message's file."""
+    if reason := invalid_message_value(message):
+        return RejectedStarterMessage(what=message.transfer, reason=reason)
+    message = message.but(reason=shorten_reason(message.reason))
+    if message.kind == TransferMessageKind.RECORD:
+        if transfer and transfer.record == record:
+            return transfer  # a restarted poller reads the record again
+        return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
+    if transfer is None:
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"{message.kind} message for a transfer without a record"
+        )
+    if message.kind in (TransferMessageKind.INTENT, TransferMessageKind.SPARED):
+        return _intent(transfer, message, now)
+    if message.kind == TransferMessageKind.ENDED:
+        return _ended(transfer, message, now)
+    if message.kind == TransferMessageKind.CLOSED:
+        return _closed(transfer, message, now)
+    return RejectedStarterMessage(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
+    """Return the transfer after a message, or the reason for its refusal."""
+    return reject_wrong_route(
+        received.message, received.home, received.routes
+    ) or apply_starter_message(
+        received.known,
+        received.message,
+        uid=received.uid,
+        owner=received.owner,
+        record=received.record,
+        now=received.now,
+    )
+
+
+def reject_wrong_route(
+    message: TransferMessage, home: str, routes: Container[Destination]
+) -> RejectedStarterMessage | None:
+    """Reject a message of another home, or a record whose queue has no such route."""
+    if parse_transfer_name(message.transfer).cluster != home:
+        return RejectedStarterMessage(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
+        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
+        return RejectedStarterMessage(what=message.transfer, reason=reason)
+    return None
+
+
+def transfer_for_restarted_task(
+    transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
+) -> TransferMessage | None:
+    """Answer a restarted task with a live transfer to adopt or a new name.
+
+    `transfers` are all attempts of the task by this uid, `asleep` the FIFOs on which starters
+    sleep. None makes the task ask again: a transfer is being deleted, or its former starter still
+    lives, as on a silent host.
+    """
+    live = [transfer for transfer in transfers if not transfer.is_over]
+    if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
+        return None
+    if live:
+        last = max(live, key=_attempt)
+        if last.wake != message.wake and last.wake in asleep:
+            return None
+        return TransferMessage(
+            kind=TransferMessageKind.RECORD,
+            transfer=last.name,
+            remote=last.remote,
+            queue=last.queue,
+            phase=last.phase,
+            remote_id=str(last.remote_id or ""),
+            desired=last.desired,
+            rerun=last.rerun,
+            claim=last.claim,
+        )
+    transfer_id = parse_transfer_name(message.transfer)
+    transfer_id.attempt = max(map(_attempt, transfers), default=0) + 1
+    return TransferMessage(kind=TransferMessageKind.RECORD, transfer=str(transfer_id))
+
+
+def is_job_number_reused(message: TransferMessage, submitted: str) -> bool:
+    """Say whether home has given the job number anew since the transfer's record.
+
+    The asking job was not rescheduled, so its submission time must equal the recorded time.
+    """
+    is_known = message.submitted and submitted
+    return bool(is_known) and message.submitted != submitted and not message.restarted
+
+
+def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
+    """Say whether a new starter asks about a task whose transfer is being deleted.
+
+    Grid Engine runs no task twice at once, so the transfer's own run is over.
+    """
+    is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
+    return is_dying and bool(message.wake) and message.wake != transfer.wake
+
+
+def invalid_message_value(message: TransferMessage) -> str:
+    """Say which value of a user-written message is invalid; '' if none is."""
+    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
+        return "the remote id is no number"
+    if message.exit_status and not _is_number(message.exit_status, 3):
+        return "the exit status is no number"
+    if message.signal and not _is_number(message.signal, 2):
+        return "the signal is no number"
+    if message.wake and not is_fifo_name(message.wake):
+        return "invalid FIFO name; expected letters and digits"
+    if message.guard not in KNOWN_GUARDS:
+        return "the guard is unknown"
+    if (
+        message.kind == TransferMessageKind.RECORD
+        and message.claim
+        and not is_valid_claim_name(message.claim)
+    ):
+        return "the claim is invalid; expected KIND.TOKEN"
+    key = find_key_of_too_long_value(message)
+    return f"its {key} is too long" if key else ""
+
+
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= max_digits
+
+
+def is_fifo_name(name: str) -> bool:
+    """Say whether a name is a valid FIFO name, which becomes part of paths."""
+    return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
+
+
+def _attempt(transfer: Transfer) -> int:
+    return parse_transfer_name(transfer.name).attempt
+
+
+def _record(
+    transfer: Transfer | None,
+    message: TransferMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedStarterMessage:
+    if message.phase not in PHASE_ORDER:
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"unknown phase {message.phase!r}"
+        )
+    fresh = Transfer(
+        name=message.transfer,
+        uid=uid,
+        owner=owner,
+        remote=message.remote,
+        queue=message.queue,
+        phase=message.phase,
+        record=record,
+        wake=message.wake,
+        rerun=message.rerun,
+        claim=message.claim,
+        guard=message.guard or HomeStartGuard.HOLD,
+        remote_id=int(message.remote_id or 0),
+        created_at=now,
+        updated_at=now,
+        cause=message.cause,
+        reason=_progress(message),
+    )
+    if transfer is None:
+        return fresh
+    if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
+        return RejectedStarterMessage(what=message.transfer, reason="older than the known record")
+    if _is_repeated(transfer, fresh):
+        latest = fresh if message.reason else transfer
+        return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
+    return fresh.but(
+        created_at=transfer.created_at,
+        remote_id=transfer.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or transfer.rerun,
+        desired=transfer.desired,
+        pinned=transfer.pinned,
+        local_state=transfer.local_state,
+        remote_state=transfer.remote_state,
+        remote_host=transfer.remote_host,
+        since=transfer.since,
+        verdict=transfer.verdict,
+        claimed=transfer.claimed if fresh.claim == transfer.claim else "",
+        listed=transfer.listed,
+        guard=transfer.guard if fresh.wake == transfer.wake else fresh.guard,
+    )
+
+
+def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
+    """Say whether a starter's record only repeats known facts."""
+    facts = (
+        fresh.phase,
+        fresh.wake,
+        fresh.remote_id or transfer.remote_id,
+        fresh.rerun or transfer.rerun,
+    )
+    is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
+    return is_same and fresh.claim == transfer.claim
+
+
+def _progress(message: TransferMessage) -> str:
+    """Describe a starter's progress and left-out requests, or its last failed try."""
+    if message.cause and message.reason:
+        return message.reason
+    added = f"; {message.reason}" if message.reason else ""
+    if message.phase == StarterPhase.SUBMITTING:
+        return f"being submitted to {message.remote}{added}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
+
+
+def _intent(
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
+    if message.kind == TransferMessageKind.SPARED:
+        return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
+    if message.desired not in INTENT_REASONS:
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"unknown intent {message.desired!r}"
+        )
+    if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
+        return transfer
+    return transfer.but(
+        desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired]
+    )
+
+
+def _ended(
+    transfer: Transfer, message: TransferMessage, now: datetime
+) -> Transfer | RejectedStarterMessage:
+    if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
+        )
+    if not _is_end(message):
+        return RejectedStarterMessage(
+            what=message.transfer, reason=f"invalid job end: {message.outcome!r}"
+        )
+    if transfer.verdict or transfer.is_over:
+        return transfer
+    return transfer.but(
+        verdict=message,
+        updated_at=now,
+        remote_host=message.host or transfer.remote_host,
+        cause=message.cause,
+        reason=f"ended at {transfer.remote}: {describe_job_end(message)}",
+    )
+
+
+def _is_end(message: TransferMessage) -> bool:
+    if message.outcome == TransferOutcome.EXIT:
+        return bool(message.exit_status) and not message.signal
+    if message.outcome == TransferOutcome.SIGNAL:
+        return int(message.signal or 0) > 0
+    return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
+
+
+def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
+    """Close a transfer, unless the transfer has another starter by now.
+
+    A task uses a transfer name again (qmod -cj) if no message of the first attempt was read yet.
+    """
+    is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
+    if transfer.is_over or is_anothers:
+        return transfer
+    cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
+    reason = f"ended here: {describe_job_end(message)}"
+    closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    return _ended_by_home(closed) if message.desired == DesiredLocalJobState.DEAD else closed
+
+
+def _ended_by_home(closed: Transfer) -> Transfer:
+    """Mark an end that home caused (-notify) as no end of the job's own.
+
+    Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
+    """
+    return closed.but(
+        desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE
+    )
+
+
+def describe_job_end(message: TransferMessage) -> str:
+    """Describe in one sentence how a job ended."""
+    if message.outcome == TransferOutcome.SIGNAL:
+        words = f"killed by signal {message.signal}"
+    elif message.outcome == TransferOutcome.REQUEUE:
+        words = "comes home to run again"
+    elif message.outcome == TransferOutcome.ERROR:
+        words = "needs an administrator"
+    else:
+        words = f"exit status {message.exit_status}"
+    return f"{words}: {message.reason}" if message.reason else words

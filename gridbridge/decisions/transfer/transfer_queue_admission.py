@@ -1,0 +1,57 @@
+"""Explain why a transfer queue at home does not accept a job.
+
+A job outside user_lists, pe_list or slots (queue_conf(5)) waits for ever; no starter begins.
+"""
+
+from collections.abc import Set
+from fnmatch import fnmatchcase
+
+from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.job_request import JobRequest
+from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
+
+
+def why_cluster_refuses_owner(
+    owner: str, users: RemoteAccountNames, account: str, section: str
+) -> str:
+    """Say why a cluster with an account list refuses an owner; else ''."""
+    people = [person for person in users if person != account]
+    if not people or owner in people:
+        return ""
+    return f"{owner} has no account in [{section}]"
+
+
+def why_queue_refuses_job(
+    queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]
+) -> str:
+    """Say why a queue refuses a job of a member of `groups`; else ''."""
+    owner = job.request.owner
+    if limits.people is not None and not _is_let_in(owner, groups, limits.people):
+        return f"the user_lists of {queue} don't have {owner}"
+    if job.pe and limits.environments is not None and not _matches(job.pe, limits.environments):
+        names = ", ".join(limits.environments)
+        has = f"only {names}" if names else "none"
+        return f"{queue} has no parallel environment {job.pe} in its pe_list: {has}"
+    if limits.slots is not None and job.fewest > limits.slots:
+        return f"{queue} has {limits.slots} slots, and the job asks for {job.fewest}"
+    return ""
+
+
+def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
+    """Say which request of the job keeps it out of the queue; '' for none."""
+    if asks_for_home(request.hard):
+        return f"the job requests remote=false and stays at home: {queue} never gets this job"
+    named = [word.partition("@")[0] for word in request.own_queues.split(",")]
+    if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
+        return ""
+    return f"{queue} never gets the job, which requests -q {request.own_queues}"
+
+
+def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
+    return owner in people or any(f"@{group}" in people for group in groups)
+
+
+def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
+    """Say whether an environment matches a name or wildcard pattern (sge_types(1))."""
+    return any(fnmatchcase(name, pattern) for name in environments)

@@ -1,0 +1,453 @@
+"""Run a balancer round: query cell and machines, decide, record the plan, and act.
+
+No round waits for a machine to boot; the next round looks again. After a kill the next round
+continues from the state file and from what the cell and the providers report.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.elastic import (
+    machine_list_reconciliation,
+    master_machine_termination,
+    node_acts_from_balance_plan,
+)
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
+from gridbridge.decisions.elastic.clock_step import (
+    change_node_times,
+    future_time_limiter,
+    limit_time_to_now,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
+from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
+from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_cost_since_round
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.nodes_needing_administrator import (
+    find_machines_of_unknown_pools,
+    find_powered_off_hosts_with_tasks,
+    find_reporting_nodes_without_listed_machine,
+    find_silent_hosts_without_machine,
+    silent_nodes_with_tasks,
+    standby_hosts_without_section,
+)
+from gridbridge.decisions.elastic.pool_choice_and_pauses import (
+    choose_pool_for_new_nodes,
+    pools_closed_to_new_nodes,
+    update_pool_failure_records,
+)
+from gridbridge.decisions.elastic.powered_host_lifecycle import (
+    hosts_in_unclear_power_state,
+    is_host_changing_power_state,
+)
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
+from gridbridge.elastic.acts import machine_bootstrap
+from gridbridge.elastic.acts.node_acts import NodeActRunner
+from gridbridge.elastic.balancer import (
+    alerts,
+    balance_journal,
+    balancer_state_for_previews,
+    round_decision,
+)
+from gridbridge.elastic.balancer.balancer_round_values import (
+    BalancerRoundInputs,
+    BalancerRoundPlan,
+    SiteBalancerSettings,
+)
+from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.errors import ClusterStateUnknown, GridbridgeError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
+from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    ProviderMachine,
+    short_host_name,
+)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodeAct,
+    BalancerNodesSnapshot,
+    BalancerOwnedNode,
+    DueNodeAct,
+    NodeStateCause,
+)
+from gridbridge.model.elastic.standby_hosts import (
+    StandbyHostFacts,
+    StandbyPlan,
+    tags_by_short_host_name,
+)
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.shell.clock import Clock
+
+AT_ONCE = 16  # nodes with which something is done side by side
+KEPT = timedelta(days=90)  # decisions, as far as there is room for them
+
+_log = logging.getLogger(__name__)
+
+
+class BalancerRoundRunner:
+    """One balancer round: gather, decide, journal entry, apply."""
+
+    def __init__(
+        self,
+        site: SiteBalancerSettings,
+        memory: BalancerStateRows,
+        clock: Clock,
+        look: Callable[[], BalanceSituation],
+        providers: Mapping[str, MachineLister],
+        acts: NodeActRunner,
+        tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
+        address_of: Callable[[str], str] = machine_bootstrap.resolve_host_address,
+    ) -> None:
+        self._site = site
+        self._address_of = address_of
+        self._tags = tags  # of the hosts that are switched on and off
+        self._memory = memory
+        self._clock = clock
+        self._look = look
+        self._providers = providers
+        self._acts = acts
+        self.journal = DecisionJournal(memory.database)
+        self.done: tuple[DueNodeAct, ...] = ()  # in the last round, with each node as it is then
+
+    @property
+    def patience(self) -> NodeLifecycleTimeouts:
+        """The timeouts of a node's life: boot, join, silence."""
+        rules = self._site.rules
+        return NodeLifecycleTimeouts(
+            boot_s=self._site.demand.boot_timeout_s,
+            join_s=rules.join_timeout_s,
+            silent_s=rules.silent_timeout_s,
+            needs_key=self._site.needs_key,
+        )
+
+    def gather(self) -> BalancerRoundInputs:
+        """Gather the cell's state, the providers' lists and the stored facts.
+
+        Raises ClusterStateUnknown when the cell does not answer.
+        """
+        cell = self._look()
+        world, requests = self._world(cell), self._memory.asked()
+        wished = [
+            node_acts_from_balance_plan.apply_administrator_request(node, world, requests)
+            for node in world.kept
+        ]
+        wished += machine_list_reconciliation.nodes_adopted_this_round(world)
+        remembered = balancer_state_for_previews.add_stored_balancer_facts(
+            cell, self._memory, self._site.rules, self._site.demand
+        )
+        situation = replace(
+            remembered,
+            nodes=node_acts_from_balance_plan.nodes_as_policies_see(wished, world),
+            failed={
+                **remembered.failed,
+                **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now),
+            },
+        )
+        if self._site.squeeze is not None and self._site.switched:
+            own, retry_s = self._free(world), self._site.demand.retry_s
+            standby = round_decision.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
+            situation = replace(situation, standby=standby)
+        closed = queues_closed_by_hand(situation)
+        world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
+        self._tell(world)
+        return BalancerRoundInputs(
+            situation=situation, world=world, asked=requests, movable=self._movable(world)
+        )
+
+    def _tell(self, world: BalancerNodesSnapshot) -> None:
+        """Log the problems that only an administrator can fix."""
+        alerts.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
+        alerts.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
+        alerts.alert_nodes_missing_from_list(
+            find_reporting_nodes_without_listed_machine(world), self._site.pools
+        )
+        alerts.alert_machines_named_as_other_hosts(world, self._site.ending)
+        alerts.alert_machines_of_unknown_pool(
+            find_machines_of_unknown_pools(world), self._site.ending
+        )
+        clearing = self._acts.membership.clearing
+        alerts.alert_dead_nodes_with_tasks(
+            silent_nodes_with_tasks(world, self.patience.silent_s), clearing
+        )
+        off_hosts = standby_hosts_without_section(world, self._memory.nodes.all())
+        prefix = self._site.rules.prefix_at(world.cluster)
+        forgetting = self._acts.membership.forgetting
+        own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
+        lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
+        alerts.alert_hosts_without_machine(lost, forgetting)
+        alerts.alert_hosts_switched_off_under_tasks(
+            find_powered_off_hosts_with_tasks(world), clearing
+        )
+        alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
+
+    def _movable(
+        self, world: BalancerNodesSnapshot
+    ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+        """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
+        squeeze, switched = self._site.squeeze, self._site.switched
+        if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
+            return {}
+        hosts = [
+            node.name for node in world.kept if node.pool in switched and node.idle_since is None
+        ]
+        try:
+            return self._acts.membership.movable(hosts) if hosts else {}
+        except GridbridgeError as error:
+            _log.warning("event=no_movable why=%r", str(error))
+            return {}
+
+    def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
+        """Return all facts about nodes; the site's own hosts are always nodes."""
+        world = BalancerNodesSnapshot(
+            now=cell.now,
+            cluster=self._site.cluster,
+            kept=tuple(
+                change_node_times(node, future_time_limiter(cell.now))
+                for node in self._memory.nodes.all()
+                if node.pool not in self._site.released or is_host_changing_power_state(node)
+            ),
+            machines=self._whole(self._machines()),
+            hosts=node_acts_from_balance_plan.busy_and_silent_cell_hosts(cell),
+            pools=frozenset(self._site.pools),
+            providers={name: pool.provider for name, pool in self._site.pools.items()},
+            switched=self._site.switched,
+            released=self._site.released,
+            tags=tags_by_short_host_name(self._tags()) if self._site.switched else {},
+            last_round=limit_time_to_now(self._memory.last_round(), cell.now),
+        )
+        world = replace(
+            world, kept=(*world.kept, *machine_list_reconciliation.newly_adopted_site_hosts(world))
+        )
+        addresses = {
+            machine.name: self._address_of(machine.name)
+            for machine in machine_list_reconciliation.unknown_machines_named_as_hosts(world)
+        }
+        world = replace(world, addresses=addresses)
+        return replace(
+            world,
+            unlisted=machine_list_reconciliation.nodes_missing_from_list_since(
+                world, self._memory.unlisted()
+            ),
+            silent=machine_list_reconciliation.hosts_silent_since(world, self._memory.silent()),
+        )
+
+    def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
+        """Decide by the policy in force and by the lifecycle of each node."""
+        site = self._site
+        plan = round_decision.decide_balance_plan(
+            view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
+        )
+        standby_plan = self._rest(plan, view)
+        plan = self._possible(
+            round_decision.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)),
+            view,
+        )
+        dues = node_acts_from_balance_plan.plan_due_node_acts(
+            view.world, plan, site.rules, self.patience, view.asked, standby_plan
+        )
+        is_alone = not any(due.is_done for due in dues)
+        ended = None
+        if site.kills_master:
+            ended = master_machine_termination.master_machine_to_terminate(
+                view.situation, view.world, plan, site.rules
+            )
+        machine = ended[1].id if ended else ""
+        decided = round_decision.balance_plan_report(
+            plan, site.rules, site.demand, is_alone=is_alone, ended=machine
+        )
+        report = round_decision.append_squeeze_sentence(decided, standby_plan)
+        return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
+
+    def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyPlan | None:
+        """Return which of the site's own hosts to switch off or on; None without squeeze."""
+        site = self._site
+        if site.squeeze is None or not site.switched:
+            return None
+        facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
+        free = self._free(view.world)
+        situation = round_decision.restrict_squeeze_to_own_hosts(
+            view.situation, free, site.demand.retry_s
+        )
+        stay = self._own(view.world) - free  # at work, whatever the policy says
+        plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
+        return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
+
+    def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
+        """Return the names of the power-managed hosts."""
+        switched = self._site.switched
+        return {node.name for node in world.kept if node.pool in switched}
+
+    def _free(self, world: BalancerNodesSnapshot) -> Set[str]:
+        """Return the power-managed hosts that may be switched off or on now."""
+        return self._own(world) - hosts_in_unclear_power_state(world)
+
+    def entry(
+        self, view: BalancerRoundInputs, plan: BalancerRoundPlan
+    ) -> DecisionJournalEntry | None:
+        """Return the round's journal entry; None for a round without acts."""
+        return balance_journal.balance_journal_entry(
+            view.world, plan, self._site.rules, self.patience, view.asked
+        )
+
+    def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
+        """Record the intended states, act on the nodes in parallel, and record the outcomes."""
+        with self._memory.database.transaction():
+            dues = node_acts_from_balance_plan.reopen_nodes_asked_to_be_kept(
+                plan.dues, self._memory.asked().kept
+            )
+            meant = _after(view.world.kept, dues)
+            self._memory.nodes.replace(meant)
+            self._memory.forget_asked(
+                node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant)
+            )
+        alerts.alert_late_keep_requests(
+            node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant)
+        )
+        self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
+        nodes = _after(view.world.kept, self.done)
+        after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
+        changes = [(due.before, due.node) for due in self.done]
+        is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
+        self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
+        _tell(changes)
+        if plan.ended:
+            self._end_master(*plan.ended)
+
+    def _end_master(self, pool: str, machine: ProviderMachine) -> None:
+        """Destroy the master's machine once no node is left; this program ends with it."""
+        _log.warning("event=master_ended machine=%s", machine.id)
+        self._acts.end(pool, machine)
+
+    def _do(self, dues: Sequence[DueNodeAct], acts: NodeActRunner) -> tuple[DueNodeAct, ...]:
+        """Carry out acts on several nodes in parallel; a failed act leaves its intended state."""
+        with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+            return tuple(threads.map(lambda due: self._try(due, acts), dues))
+
+    def _try(self, due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
+        try:
+            return replace(due, node=acts.do(due))
+        except GridbridgeError as error:
+            act = due.act.value if due.act else ""
+            _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
+            return due
+
+    def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
+        """Return the machines by pool, without the pools whose provider gave no complete list."""
+        with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
+            lists = threads.map(self._listed, self._providers.items())
+            return {pool: machines for pool, machines in lists if machines is not None}
+
+    def _whole(
+        self, machines: Mapping[str, tuple[ProviderMachine, ...]]
+    ) -> Mapping[str, tuple[ProviderMachine, ...]]:
+        """Return the machines.
+
+        Raise ClusterStateUnknown when no provider answered, so no node is known.
+        """
+        if self._providers and not machines:
+            raise ClusterStateUnknown("no provider gave a whole list of its machines")
+        return machines
+
+    def _listed(
+        self, entry: tuple[str, MachineLister]
+    ) -> tuple[str, tuple[ProviderMachine, ...] | None]:
+        pool, provider = entry
+        try:
+            return pool, provider.machines()
+        except GridbridgeError as error:
+            _log.warning("event=no_list pool=%s why=%r", pool, str(error))
+            return pool, None
+
+    def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
+        """Reduce a plan to the nodes that available providers can make."""
+        now, left_out = view.world.now, view.situation.failed
+        if not plan.pool and not self._site.pools:
+            return replace(plan, add=0)  # there is nobody who could
+        retry_s = self._site.demand.retry_s
+        silent = {
+            name for name, at in left_out.items() if is_pool_paused_after_failure(at, now, retry_s)
+        }
+        usable = set(view.world.machines) - silent - self._site.switched
+        local = view.situation.local_now
+        nodes = (
+            *view.world.kept,
+            *machine_list_reconciliation.nodes_adopted_this_round(view.world),
+        )
+        possible = choose_pool_for_new_nodes(plan, self._site.pools, usable, nodes, local)
+        if possible.add < plan.add:
+            _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
+        return possible
+
+    def _note(
+        self,
+        view: BalancerRoundInputs,
+        after: Sequence[BalancerOwnedNode],
+        changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
+        watched: Mapping[int, WaitingJobsHistory],
+        *,
+        is_changed: bool,
+    ) -> None:
+        now = view.world.now
+        learnt = update_pool_failure_records(self._memory.records(now), changes, now)
+        pools = self._site.pools.keys() | self._site.switched
+        records = {pool: record for pool, record in learnt.items() if pool in pools}
+        changed = now if is_changed else view.situation.last_change
+        with self._memory.database.transaction():
+            self._memory.nodes.replace(
+                node for node in after if node.state is not ElasticNodeState.GONE
+            )
+            self._memory.keep_records(records)
+            self._memory.keep_eligible(view.situation.eligible_since)
+            self._memory.keep_watched(watched)
+            self._memory.keep_unlisted(view.world.unlisted)
+            self._memory.keep_silent(view.world.silent)
+            self._forget(now)
+            self._memory.note_round(now, changed, self._spent(view, after))
+
+    def _forget(self, now: datetime) -> None:
+        """Delete old journal entries, once an hour."""
+        before = self._memory.last_round()
+        if before is None or before.hour != now.hour:
+            self.journal.forget(now - KEPT)
+
+    def _spent(self, view: BalancerRoundInputs, after: Sequence[BalancerOwnedNode]) -> float:
+        """Return this month's cost of nodes, including the time since the last round."""
+        now, site = view.world.now, self._site
+        cost = node_cost_since_round(
+            self._memory.last_round() or now,
+            now,
+            view.world.kept,
+            after,
+            site.pools,
+            site.demand.billing_s,
+            view.situation.local_now,
+        )
+        return self._memory.spent(now) + cost
+
+
+def _is_turn(due: DueNodeAct) -> bool:
+    """Say whether an act switches a host off or on."""
+    is_new = due.before is not None and due.before.state is not due.node.state
+    return is_new and due.act in (BalancerNodeAct.REST, BalancerNodeAct.WAKE)
+
+
+def _after(
+    nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]
+) -> list[BalancerOwnedNode]:
+    """Return the nodes after these acts: each changed node replaces its earlier state."""
+    touched = {due.before for due in dues}
+    untouched = [node for node in nodes if node not in touched]
+    return untouched + [due.node for due in dues if not due.is_over]
+
+
+def _tell(changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]]) -> None:
+    """Log each node's change of state."""
+    for before, node in changes:
+        if before is None or (before.state, before.cause) != (node.state, node.cause):
+            level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
+            words = f" why={str(node.cause)!r}" if node.cause is not NodeStateCause.NONE else ""
+            _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

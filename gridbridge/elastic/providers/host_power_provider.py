@@ -1,0 +1,280 @@
+"""Switch the site's own hosts on and off by IPMI, Wake-on-LAN, or a site's program.
+
+A host whose power state is unknown is listed as unknown, and never omitted.
+"""
+
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from gridbridge.elastic.providers import private_credentials_files
+from gridbridge.elastic.providers import site_program_provider as program
+from gridbridge.errors import (
+    ProviderOutcomeUnknown,
+    ProviderOutOfMachines,
+    ProviderPermanentFailure,
+    describe_error,
+)
+from gridbridge.model.elastic.balance_sections import (
+    MachineProviderSection,
+    PoweredHostSection,
+    PowerSwitchMethod,
+)
+from gridbridge.model.elastic.elastic_nodes import (
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
+
+AT_ONCE = 32  # hosts whose states are asked for side by side
+IPMITOOL = "/usr/bin/ipmitool"
+IPMI_PORT = "623"
+CHASSIS = MappingProxyType(  # what `chassis power status` prints
+    {
+        b"Chassis Power is on": ProviderMachineState.RUNNING,
+        b"Chassis Power is off": ProviderMachineState.STOPPED,
+    }
+)
+SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMachineState.STOPPED})
+DISCARD = "9"  # the port to which such packets are usually sent
+
+_log = logging.getLogger(__name__)
+
+
+ReportUnknownPower = Callable[
+    [str, str], None
+]  # takes a host that does not tell its state, and why
+
+
+def log_unknown_power_state(host: str, why: str) -> None:
+    """Log that a host's power state could not be queried."""
+    _log.warning("event=no_state host=%s why=%r", host, why)
+
+
+class SingleHostPowerSwitch(Protocol):
+    """Switches one host on and off, and queries its power state."""
+
+    def on(self) -> None:
+        """Switch the host on; a host that is on stays on."""
+        ...
+
+    def off(self) -> None:
+        """Shut the host down; a host that is off stays off."""
+        ...
+
+    def state(self) -> ProviderMachineState:
+        """Query whether the host is on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPowerProvider:
+    """Powers the hosts of one [provider.NAME] section of kind power."""
+
+    switches: Mapping[str, SingleHostPowerSwitch]
+    cluster: str
+    pool: str = ""  # under which the balancer keeps them
+    tell: ReportUnknownPower = log_unknown_power_state
+
+    def machines(self) -> tuple[ProviderMachine, ...]:
+        """Return all hosts; report the hosts whose power state is unknown."""
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            return tuple(pool.map(self._machine, self.switches))
+
+    def start(self, machine: ProviderMachine) -> None:
+        """Switch a host on."""
+        self._switch("start", machine).on()
+
+    def stop(self, machine: ProviderMachine) -> None:
+        """Shut a host down."""
+        self._switch("stop", machine).off()
+
+    def _machine(self, name: str) -> ProviderMachine:
+        try:
+            state = self.switches[name].state()
+        except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure) as error:
+            self.tell(name, str(error))
+            state = ProviderMachineState.UNKNOWN
+        tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
+        return ProviderMachine(id=name, name=name, state=state, tags=tags)
+
+    def _switch(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
+        if machine.id not in self.switches:
+            raise ProviderPermanentFailure(f"power {verb} {machine.id}: no host of this provider")
+        return self.switches[machine.id]
+
+
+def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
+    """Return the power state that a program printed; ProviderPermanentFailure for other output."""
+    state = words.get(printed.strip())
+    if state is None:
+        text = program.printable_program_output(printed.decode(errors="replace").strip())
+        right = " or ".join(word.decode() for word in words)
+        raise ProviderPermanentFailure(f"its state is told as {text!r}; expected {right}")
+    return state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IpmiPowerSwitch:
+    """Switches a host through its management controller, by ipmitool(1)."""
+
+    bmc: str
+    user: str
+    password_file: str
+    timeout_s: float
+    tool: str = IPMITOOL
+
+    def on(self) -> None:
+        """Switch the host on."""
+        self._ask("on")
+
+    def off(self) -> None:
+        """Request a soft shutdown, which leaves the host's disks clean."""
+        self._ask("soft")
+
+    def state(self) -> ProviderMachineState:
+        """Query whether the host has power."""
+        return _state_of(self._ask("status"), CHASSIS)
+
+    def _ask(self, word: str) -> bytes:
+        """Run ipmitool and return its output.
+
+        A failure raises ProviderOutcomeUnknown, because ipmitool's exit status does not tell a
+        refusal from an unreachable controller.
+        """
+        private_credentials_files.read_secret_file(self.password_file)
+        host, _, port = self.bmc.partition(":")
+        connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
+        argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
+        env = program.provider_program_environment()
+        try:
+            return program.run_provider_program(
+                (*argv, "chassis", "power", word), env, self.timeout_s
+            )
+        except ProviderPermanentFailure as error:
+            raise ProviderOutcomeUnknown(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramPowerSwitch:
+    """Switches a host by a site's program: `on HOST`, `off HOST`, `status HOST`."""
+
+    program: str
+    host: str
+    timeout_s: float
+
+    def on(self) -> None:
+        """Switch the host on."""
+        self._ask("on")
+
+    def off(self) -> None:
+        """Shut the host down."""
+        self._ask("off")
+
+    def state(self) -> ProviderMachineState:
+        """Query whether the host is on."""
+        return _state_of(self._ask("status"), SAID)
+
+    def _ask(self, word: str) -> bytes:
+        argv = (self.program, word, self.host)
+        return program.run_provider_program(
+            argv, program.provider_program_environment(), self.timeout_s
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeOnLanPowerSwitch:
+    """Wakes a host by a network packet; an optional program shuts it down."""
+
+    host: str
+    mac: str
+    broadcast: str
+    told: ProgramPowerSwitch | None
+
+    def on(self) -> None:
+        """Send the wake packet; only a later state query shows its effect."""
+        address, _, port = self.broadcast.partition(":")
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
+        except (OSError, OverflowError) as error:  # no such port
+            raise ProviderOutcomeUnknown(
+                f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
+            ) from error
+
+    def off(self) -> None:
+        """Shut the host down by the program, because no packet can do that."""
+        if self.told is None:
+            right = "a packet only wakes; its provider needs a program"
+            raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
+        self.told.off()
+
+    def state(self) -> ProviderMachineState:
+        """Query the program for the power state; unknown without a program."""
+        return self.told.state() if self.told else ProviderMachineState.UNKNOWN
+
+
+def wake_on_lan_packet(mac: str) -> bytes:
+    """Return a Wake-on-LAN packet: six bytes FF, then the MAC address sixteen times."""
+    return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
+
+
+def make_power_provider(
+    section: MachineProviderSection,
+    hosts: Mapping[str, PoweredHostSection],
+    cluster: str,
+    pool: str,
+    note_untold: ReportUnknownPower = log_unknown_power_state,
+) -> HostPowerProvider:
+    """Return the provider that powers all hosts of a section.
+
+    The section's name is the name of their pool.
+    """
+    make = MAKERS[section.way]
+    switches = {name: make(section, name, host) for name, host in hosts.items()}
+    return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
+
+
+def _controller(
+    section: MachineProviderSection, _: str, host: PoweredHostSection
+) -> SingleHostPowerSwitch:
+    return IpmiPowerSwitch(
+        bmc=host.bmc,
+        user=host.user,
+        password_file=host.password_file,
+        timeout_s=section.timeout_s,
+    )
+
+
+def _by_program(
+    section: MachineProviderSection, name: str, _: PoweredHostSection
+) -> ProgramPowerSwitch:
+    own = program.require_trusted_provider_file(section.program)
+    return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
+
+
+def _woken(
+    section: MachineProviderSection, name: str, host: PoweredHostSection
+) -> SingleHostPowerSwitch:
+    by_program = _by_program(section, name, host) if section.program else None
+    return WakeOnLanPowerSwitch(
+        host=name, mac=host.mac, broadcast=section.broadcast, told=by_program
+    )
+
+
+MAKERS: Mapping[
+    PowerSwitchMethod,
+    Callable[[MachineProviderSection, str, PoweredHostSection], SingleHostPowerSwitch],
+] = MappingProxyType(
+    {
+        PowerSwitchMethod.IPMI: _controller,
+        PowerSwitchMethod.WAKE: _woken,
+        PowerSwitchMethod.COMMAND: _by_program,
+    }
+)

@@ -1,0 +1,149 @@
+"""Replay a workload by several policies, compare them, and find the Pareto-optimal ones."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gridbridge.decisions.elastic.waits_for_lack_of_slots import keep_waits_for_lack_of_slots
+from gridbridge.elastic.simulation import replay_workload, synthetic_workload
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.errors import ParseError
+from gridbridge.model.elastic.balance_sections import DemandPolicySection
+from gridbridge.model.elastic.replay_outcome import (
+    ComparedReplayRules,
+    RecordedReplayTask,
+    ReplayExclusion,
+    ReplayNodeTerms,
+    ReplayOutcome,
+    ReplayPolicy,
+    ReplayWorkload,
+)
+from gridbridge.model.status_report import with_noun
+
+IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
+SPARE_NODES = (0, 1, 2)  # times the slots of a node
+RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working host
+WAITS_S = (60.0, 300.0, 900.0)
+
+
+def replay_by_each_policy(
+    tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
+) -> tuple[ReplayOutcome, ...]:
+    """Replay the same tasks by each policy."""
+    return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
+
+
+def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    """Yield variants of a policy whose settings trade waiting time for cost."""
+    if way.rules is ComparedReplayRules.DEMAND:
+        yield from _of_demand(way)
+    elif way.rules is ComparedReplayRules.SQUEEZE:
+        for least, target in RESERVES:
+            squeeze = replace(way.squeeze, minimal_reserve=least, target_reserve=target)
+            words = f"minimal_reserve {least:g}, target_reserve {target:g}"
+            yield replace(way, squeeze=squeeze, settings=words)
+    elif way.rules is ComparedReplayRules.STARCLUSTER:
+        for wait_s in WAITS_S:
+            balance = replace(way.balance, job_wait_time_s=wait_s)
+            yield replace(way, balance=balance, settings=f"job_wait_time_s {wait_s:g}")
+    else:
+        yield way
+
+
+def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    for idle_s in IDLE_S:
+        for spare in SPARE_NODES:
+            demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
+            words = f"idle_timeout_s {idle_s:g}, spare_nodes {spare}"
+            yield replace(way, demand=demand, settings=words)
+
+
+def find_cost_wait_frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
+    """Return the outcomes that no other outcome beats in both cost and mean wait.
+
+    The cheapest outcome comes first.
+    """
+    front, best_s = list[ReplayOutcome](), float("inf")
+    for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
+        if outcome.wait_mean_s < best_s:
+            front.append(outcome)
+            best_s = outcome.wait_mean_s
+    return tuple(front)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPolicyComparison:
+    """One workload with the replay outcome of each policy."""
+
+    name: str
+    workload: ReplayWorkload
+    outcomes: tuple[ReplayOutcome, ...]
+    frontier: tuple[ReplayOutcome, ...] = ()  # of a sweep
+
+
+def load_workload_to_replay(
+    path: str, begin_s: float | None, end_s: float | None
+) -> ReplayWorkload:
+    """Load a recorded workload; keep the tasks that were submitted in a time range.
+
+    Raises ParseError if no task remains.
+    """
+    read = keep_waits_for_lack_of_slots(replay_workload.read_workload_file(path))
+    tasks = tuple(
+        task
+        for task in read.tasks
+        if (begin_s is None or task.submitted_s >= begin_s)
+        and (end_s is None or task.submitted_s < end_s)
+    )
+    if not tasks:
+        raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
+    return _without(read, tasks, ReplayExclusion.OUTSIDE)
+
+
+def generate_workload_to_replay(
+    distribution: synthetic_workload.WorkloadDistribution,
+) -> ReplayWorkload:
+    """Generate a synthetic workload; raise ParseError if it has no task."""
+    workload = synthetic_workload.generate_synthetic_workload(distribution)
+    if not workload.tasks:
+        words = f"no task in {distribution.days:g} days of {distribution.tasks_a_day:g} tasks a day"
+        raise ParseError(f"{distribution.seed}: {words}")
+    return workload
+
+
+def compare_balance_policies(
+    name: str,
+    workload: ReplayWorkload,
+    terms: ReplayNodeTerms,
+    policies: Sequence[ComparedReplayRules],
+    demand: DemandPolicySection,
+    *,
+    is_swept: bool = False,
+) -> ReplayPolicyComparison:
+    """Replay a workload by each policy; skip tasks that are wider than the largest cluster."""
+    most = terms.max_nodes * terms.slots
+    fit = _without(
+        workload,
+        tuple(task for task in workload.tasks if task.slots <= most),
+        ReplayExclusion.TOO_WIDE,
+    )
+    if not fit.tasks:
+        nodes, slots = (
+            with_noun(terms.max_nodes, "node"),
+            with_noun(terms.slots, "slot"),
+        )
+        raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
+    ways = [make_replay_policy(rules, terms, demand) for rules in policies]
+    if is_swept:
+        ways = [variant for way in ways for variant in vary_policy_settings(way)]
+    outcomes = replay_by_each_policy(fit.tasks, terms, ways)
+    best = find_cost_wait_frontier(outcomes) if is_swept else ()
+    return ReplayPolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
+
+
+def _without(
+    workload: ReplayWorkload, tasks: tuple[RecordedReplayTask, ...], why: ReplayExclusion
+) -> ReplayWorkload:
+    missing = len(workload.tasks) - len(tasks)
+    left_out = {**workload.left_out, **({why: missing} if missing else {})}
+    return replace(workload, tasks=tasks, left_out=left_out)

@@ -1,0 +1,206 @@
+"""The simulated nodes of a replay, and its queue of waiting tasks."""
+
+import heapq
+from bisect import insort
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.grid_engine_cell_snapshot import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    RunningTaskGroup,
+    TaskResourceRequests,
+    WaitingJobGroup,
+)
+from gridbridge.model.elastic.replay_outcome import RecordedReplayTask, ReplayNodeTerms
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
+
+QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
+OPEN, WAITS = QueueInstanceState(), JobState((JobStateFact.WAITING,), "qw")
+
+
+def replay_seconds_to_datetime(seconds: float) -> datetime:
+    """Convert a replay's seconds since the epoch to a datetime in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedNode:
+    """A simulated node that is on, with cached views for the balancer."""
+
+    name: str
+    free: int
+    asked_s: float
+    ready_s: float
+    is_ready: bool = False
+    idle_s: float | None = None  # since when; None: it is busy
+    running: list[int] = field(default_factory=list)  # the slots of each task
+    begun: list[RunningTaskGroup] = field(default_factory=list)  # whose they are, where rules ask
+    node: ElasticNode | None = None
+    instance: QueueInstance | None = None
+
+    def changed(self) -> None:
+        """Drop the cached views of the node."""
+        self.node = self.instance = None
+
+    def as_node(self) -> ElasticNode:
+        """Return the node in the balancer's form."""
+        if self.node is None:
+            self.node = ElasticNode(
+                name=self.name,
+                state=ElasticNodeState.READY if self.is_ready else ElasticNodeState.BOOTING,
+                up_since=replay_seconds_to_datetime(self.asked_s),
+                since=replay_seconds_to_datetime(self.ready_s if self.is_ready else self.asked_s),
+                idle_since=None if self.idle_s is None else replay_seconds_to_datetime(self.idle_s),
+                pool=POOL,
+            )
+        return self.node
+
+    def as_instance(self, slots: int) -> QueueInstance:
+        """Return the node's queue instance."""
+        if self.instance is None:
+            self.instance = QueueInstance(
+                queue=QUEUE,
+                host=self.name,
+                used=slots - self.free,
+                reserved=0,
+                total=slots,
+                state=OPEN,
+                running=tuple(self.running),
+                begun=tuple(self.begun),
+            )
+        return self.instance
+
+
+class SimulatedNodes:
+    """All simulated nodes that are on, in the order of their creation."""
+
+    def __init__(self, terms: ReplayNodeTerms) -> None:
+        self.terms = terms
+        self.all = dict[str, SimulatedNode]()
+        self.ready = list[SimulatedNode]()
+        self._hosts = dict[str, CellHost]()
+        self._numbers = list[int]()
+        self._most = 0
+
+    def add(self, now_s: float, ready_s: float) -> SimulatedNode:
+        """Create a booting node; its name has the lowest free number."""
+        number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
+        self._most = max(self._most, number)
+        name = f"n{number:05d}"
+        machine = SimulatedNode(name=name, free=self.terms.slots, asked_s=now_s, ready_s=ready_s)
+        self.all[name] = machine
+        return machine
+
+    def open(self, machine: SimulatedNode) -> None:
+        """Let a booted node run tasks."""
+        machine.is_ready, machine.idle_s = True, machine.ready_s
+        machine.changed()
+        insort(self.ready, machine, key=lambda item: item.name)
+
+    def remove(self, name: str) -> SimulatedNode:
+        """Switch an idle node off; a busy or booting node is an AssertionError."""
+        machine = self.all[name]
+        if machine.running or not machine.is_ready:
+            raise AssertionError(f"{name} is removed, and not idle")
+        del self.all[name]
+        self.ready.remove(machine)
+        heapq.heappush(self._numbers, int(name[1:]))
+        return machine
+
+    def place(self, slots: int) -> list[tuple[SimulatedNode, int]]:
+        """Return the placement of a task: one node if any is large enough, else several nodes.
+
+        The result is empty when the task does not fit.
+        """
+        if slots <= self.terms.slots:
+            fit = [machine for machine in self.ready if machine.free >= slots]
+            if not fit:
+                return []
+            pick = max if self.terms.is_spread else min
+            return [(pick(fit, key=lambda machine: machine.free), slots)]
+        placement, remaining = list[tuple[SimulatedNode, int]](), slots
+        for machine in self.ready:
+            share = min(machine.free, remaining)
+            if share:
+                placement.append((machine, share))
+                remaining -= share
+        return [] if remaining else placement
+
+    def seen(self, waiting: tuple[WaitingJobGroup, ...]) -> GridEngineCellSnapshot:
+        """Return the cell's state for a round; booting nodes are no hosts yet."""
+        slots = self.terms.slots
+        return GridEngineCellSnapshot(
+            hosts=tuple(
+                self._hosts.setdefault(machine.name, CellHost(name=machine.name))
+                for machine in self.ready
+            ),
+            instances=tuple(machine.as_instance(slots) for machine in self.ready),
+            waiting=waiting,
+        )
+
+    def nodes(self) -> tuple[ElasticNode, ...]:
+        """Return all nodes in the balancer's form."""
+        return tuple(machine.as_node() for machine in self.all.values())
+
+
+class SimulatedTaskQueue:
+    """The waiting tasks by slot count; each slot count is a first-in first-out queue."""
+
+    def __init__(self, tasks: Sequence[RecordedReplayTask]) -> None:
+        self._tasks = tasks
+        self._by_width = dict[int, deque[int]]()
+
+    def __len__(self) -> int:
+        """Return the number of waiting tasks."""
+        return sum(map(len, self._by_width.values()))
+
+    def submit(self, number: int) -> None:
+        """Append a task to the waiting tasks."""
+        self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
+
+    def startable(
+        self, machines: SimulatedNodes
+    ) -> Iterator[tuple[int, list[tuple[SimulatedNode, int]]]]:
+        """Yield the tasks that start now and their nodes, the longest waiting task first."""
+        open_to = {width: line for width, line in self._by_width.items() if line}
+        while open_to:
+            width = min(open_to, key=lambda candidate: open_to[candidate][0])
+            placement = machines.place(width)
+            if not placement:
+                del open_to[width]
+                continue
+            yield open_to[width].popleft(), placement
+            if not open_to[width]:
+                del open_to[width]
+
+    def rows(self, *, is_named: bool) -> tuple[WaitingJobGroup, ...]:
+        """Return the waiting tasks by slot count in the balancer's form.
+
+        Owners and names are included only with `is_named`.
+        """
+        lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
+        return tuple(self._row(line, is_named=is_named) for line in lines)
+
+    def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobGroup:
+        width, since = (
+            self._tasks[line[0]].slots,
+            replay_seconds_to_datetime(self._tasks[line[0]].submitted_s),
+        )
+        kinds = dict[tuple[str, str], int]()
+        for number in line if is_named else ():
+            kind = self._tasks[number].owner, self._tasks[number].name
+            kinds[kind] = kinds.get(kind, 0) + 1
+        return WaitingJobGroup(
+            shape=TaskResourceRequests(slots=width, pe=ENVIRONMENT if width > 1 else ""),
+            state=WAITS,
+            jobs=(line[0],),
+            tasks=len(line),
+            first_since=since,
+            oldest_since=since,
+            kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
+        )

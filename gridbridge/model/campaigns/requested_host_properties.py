@@ -1,0 +1,33 @@
+"""Host properties that a campaign requests at a cluster, as the service stores them.
+
+`mem>=2000,gpu=YES;gpu=2` are two conditions; `;` separates the alternatives of the second. OAR gets
+all conditions in `oarsub -p`, Grid Engine gets one `qsub -l` each. Hot programs import this module.
+"""
+
+from gridbridge.model.job_request import RELATIONS
+
+ALL, ANY = ",", ";"  # ALL separates conditions, ANY separates alternatives
+
+Pair = tuple[str, str]
+
+
+def parse_required_properties(text: str) -> tuple[Pair, ...]:
+    """Return the conditions without alternatives as unique pairs (name, value).
+
+    The name ends with the relation, unless that is `=`.
+    """
+    conditions = dict.fromkeys(text.split(ALL))
+    return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
+
+
+def parse_alternative_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
+    """Return each condition with alternatives, as pairs (name, value)."""
+    clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
+    return tuple(tuple(map(_pair, clause)) for clause in clauses)
+
+
+def _pair(text: str) -> Pair:
+    at = min((text.index(sign) for sign in RELATIONS if sign in text), default=len(text))
+    value = text[at:].lstrip(RELATIONS)
+    relation = text[at : len(text) - len(value)]
+    return text[:at] + ("" if relation == "=" else relation), value

@@ -1,0 +1,235 @@
+"""A transfer queue's route: the facts that a starter needs about its clusters.
+
+The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters
+read no configuration file.
+"""
+
+from gridbridge.model import key_value_lines
+
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # the environment of every client program
+GRIDENGINE = "gridengine"  # cluster kinds in configuration and routes; empty: this kind
+OAR = "oar"
+EMBEDDED = "embedded"
+
+
+class SshLogin:
+    """The account and host for a cluster's client programs, by ssh with our own key."""
+
+    __slots__ = ("host", "person", "port", "user")
+
+    def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
+        self.host = host
+        self.user = user  # empty: the account of the same name
+        self.port = port  # empty: as ssh_config(5) says, or 22
+        self.person = person  # root uses this person's ssh key; empty: root's own key
+
+
+def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLogin | None:
+    """Return the ssh login for `HOST` or `HOST:PORT`; None for an empty address."""
+    host, _, port = address.partition(":")
+    return SshLogin(host=host, port=port, user=user, person=person) if host else None
+
+
+class GridEngineCell:
+    """Access to one Grid Engine cell through its client programs."""
+
+    kind = GRIDENGINE
+    __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
+
+    def __init__(
+        self,
+        *,
+        root: str,
+        cell: str,
+        qmaster_port: str,
+        execd_port: str,
+        binaries: str,
+        timeout_s: float,
+        login: SshLogin | None = None,
+    ) -> None:
+        self.root = root
+        self.cell = cell
+        self.qmaster_port = qmaster_port
+        self.execd_port = execd_port
+        self.binaries = binaries
+        self.timeout_s = timeout_s
+        self.login = login  # None: the programs are run here
+
+    def within(self, timeout_s: float) -> "GridEngineCell":
+        """Return the same cell with a shorter command timeout."""
+        return GridEngineCell(
+            root=self.root,
+            cell=self.cell,
+            qmaster_port=self.qmaster_port,
+            execd_port=self.execd_port,
+            binaries=self.binaries,
+            timeout_s=min(timeout_s, self.timeout_s),
+            login=self.login,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the client programs' environment, without the caller's variables."""
+        return BARE | {
+            "SGE_ROOT": self.root,
+            "SGE_CELL": self.cell,
+            "SGE_QMASTER_PORT": self.qmaster_port,
+            "SGE_EXECD_PORT": self.execd_port,
+            "SGE_SINGLE_LINE": "1",
+        }
+
+
+class EmbeddedFolder:
+    """Access to an embedded cluster: its folder, and a Python with gridbridge."""
+
+    kind = EMBEDDED
+    __slots__ = ("login", "path", "python", "timeout_s")
+
+    def __init__(self, *, path: str, python: str, timeout_s: float) -> None:
+        self.path = path
+        self.python = python
+        self.timeout_s = timeout_s
+        self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
+
+    def within(self, timeout_s: float) -> "EmbeddedFolder":
+        """Return the same embedded cluster with a shorter command timeout."""
+        limit_s = min(timeout_s, self.timeout_s)
+        return EmbeddedFolder(path=self.path, python=self.python, timeout_s=limit_s)
+
+    def environment(self) -> dict[str, str]:
+        """Return the program's environment, without the caller's variables."""
+        return dict(BARE)
+
+
+class OarServer:
+    """Access to an OAR server through its client programs on an allowed host."""
+
+    kind = OAR
+    __slots__ = ("binaries", "ends", "login", "timeout_s")
+
+    def __init__(
+        self,
+        *,
+        login: SshLogin | None = None,
+        binaries: str = "/usr/bin",
+        timeout_s: float,
+        ends: str = "",
+    ) -> None:
+        self.login = login  # None: the programs are run here
+        self.binaries = binaries
+        self.timeout_s = timeout_s
+        self.ends = ends  # the remote FIFO for reports of job ends; empty: no reports
+
+    def within(self, timeout_s: float) -> "OarServer":
+        """Return the same OAR server with a shorter command timeout."""
+        limit_s = min(timeout_s, self.timeout_s)
+        return OarServer(
+            login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the client programs' environment, without the caller's variables."""
+        return dict(BARE)
+
+
+Home = GridEngineCell | EmbeddedFolder  # clusters that can have a transfer queue
+Away = GridEngineCell | OarServer | EmbeddedFolder  # clusters that a transfer queue can lead to
+
+
+class TransferRoute:
+    """The route of one transfer queue: its home cluster and its remote cluster."""
+
+    cluster: str  # the home cluster's name
+    remote: str  # the remote cluster's name
+    local_kind: str  # the home batch system
+    local_root: str  # $SGE_ROOT, or an embedded cluster's folder; so is remote_root
+    local_cell: str
+    local_qmaster_port: str
+    local_execd_port: str
+    local_binaries: str
+    local_timeout_s: str
+    remote_kind: str  # the remote batch system
+    remote_root: str
+    remote_cell: str
+    remote_qmaster_port: str
+    remote_execd_port: str
+    remote_binaries: str
+    remote_timeout_s: str
+    remote_shell: str  # the shell that runs the wrapper at the remote cluster
+    remote_mapped: str  # yes: requests are translated (model.transfer.request_rules)
+    remote_spool: str  # the spool's path on remote hosts; empty: not visible
+    remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
+    remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports
+    remote_stage_dir: str  # the remote parent of the folders for carried files
+    identity: str  # `remote`: JOB_ID is the remote job number; empty: the home number
+    remote_claim: str  # `file`, `grant SECONDS ACCOUNT`, or empty (model.transfer.claim)
+    staged: str  # yes: standard output and error of every job come home
+    stage_in: str  # default stage_in list of the queue (staged_paths)
+    stage_out: str  # default stage_out list of the queue
+    remote_users: str  # differing remote accounts: `alice=al_there bob=bo_there`
+
+    def __init__(self, **values: str) -> None:
+        for key in KEYS:
+            setattr(self, key, values.get(key, ""))
+
+    @property
+    def home(self) -> Home:
+        """The home cluster with the transfer queue."""
+        return self._folder("local") if self.local_kind == EMBEDDED else self._cell("local")
+
+    @property
+    def away(self) -> Away:
+        """The remote cluster that runs the queue's jobs, without an ssh login."""
+        if self.remote_kind == OAR:
+            return OarServer(
+                binaries=self.remote_binaries,
+                timeout_s=float(self.remote_timeout_s),
+                ends=self.remote_ends,
+            )
+        return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
+
+    def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether a job's files are carried: by its context or queue.
+
+        Then the remote job works in the transfer's own folder, else in its account's home.
+        """
+        of_queue = self.stage_in or self.stage_out
+        own = any(name in ("stage_in", "stage_out") for name, _ in context)
+        return bool(self.remote_ssh and (of_queue or own))
+
+    def away_as(self, person: str) -> Away:
+        """Return the remote cluster as a person reaches it, with the ssh login."""
+        cluster = self.away
+        accounts = dict(pair.split("=") for pair in self.remote_users.split())
+        cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
+        return cluster
+
+    def _folder(self, side: str) -> EmbeddedFolder:
+        from gridbridge.model.fixed_paths import PYTHON  # lazy import of a loaded module
+
+        values = vars(self)
+        timeout_s = float(values[f"{side}_timeout_s"])
+        return EmbeddedFolder(path=values[f"{side}_root"], python=PYTHON, timeout_s=timeout_s)
+
+    def _cell(self, side: str) -> GridEngineCell:
+        values = vars(self)
+        return GridEngineCell(
+            root=values[f"{side}_root"],
+            cell=values[f"{side}_cell"],
+            qmaster_port=values[f"{side}_qmaster_port"],
+            execd_port=values[f"{side}_execd_port"],
+            binaries=values[f"{side}_binaries"],
+            timeout_s=float(values[f"{side}_timeout_s"]),
+        )
+
+
+KEYS = tuple(TransferRoute.__annotations__)
+
+
+def encode_route(route: TransferRoute) -> bytes:
+    """Encode a route for its published file."""
+    return key_value_lines.encode_key_value_lines(vars(route))
+
+
+def decode_route(data: bytes) -> TransferRoute:
+    """Decode a published route; ParseError for invalid lines."""
+    return TransferRoute(**key_value_lines.decode_key_value_lines(data, KEYS))

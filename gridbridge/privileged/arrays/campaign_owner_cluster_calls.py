@@ -1,0 +1,113 @@
+"""Calls a cluster about a campaign's arrays, as the campaign's owner."""
+
+from gridbridge.batch import load_campaign_array_adapter
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
+from gridbridge.model.campaigns.campaign_names import released_array_name
+from gridbridge.model.campaigns.task_attempt_ranges import (
+    format_index_ranges,
+    group_into_ranges,
+    parse_index_ranges,
+)
+from gridbridge.model.job_request import JobSpec
+from gridbridge.privileged.arrays.as_user_array_arguments import (
+    DELETE,
+    DELETE_WAITING,
+    AsUserArrayArguments,
+)
+from gridbridge.privileged.arrays.queue_choice import (
+    keep_array_off_transfer_queues,
+    request_slots_per_host,
+)
+from gridbridge.privileged.owner import JobNeverAcceptedByCluster, OwnerRequestNotYetPossible
+
+UNTAKEN = {
+    SubmissionOutcome.LATER: OwnerRequestNotYetPossible,
+    SubmissionOutcome.BARRED: OwnerRequestNotYetPossible,
+    SubmissionOutcome.UNSURE: GridbridgeError,
+}
+
+
+class CampaignOwnerConnection:
+    """A cluster as a campaign's owner reaches it, over one connection."""
+
+    def __init__(self, order: AsUserArrayArguments, person: str) -> None:
+        self._order = order
+        self._far, self._account = order.reached_by(person)
+        self._adapter = load_campaign_array_adapter(self._far)
+        if self._far.login:
+            _keep_connection()
+
+    def find(self, name: str) -> str:
+        """Return the id of the held array with a submission name, empty if unknown."""
+        return self._adapter.find_held_job(self._far, name, self._account)
+
+    def submit(self, spec: JobSpec) -> str:
+        """Submit a campaign's array, held; return its job id."""
+        placed = request_slots_per_host(spec, self._order.cluster)
+        answer = self._adapter.submit_held_job(
+            self._far, keep_array_off_transfer_queues(placed, self._order.cluster)
+        )
+        if answer.result != SubmissionOutcome.ACCEPTED:
+            raise UNTAKEN.get(answer.result, JobNeverAcceptedByCluster)(answer.reason)
+        return answer.remote_id
+
+    def release(self, jobs: list[str]) -> None:
+        """Release arrays that were submitted just now, so that their tasks may start."""
+        self._adapter.release_arrays(self._far, tuple(jobs), self._name)
+
+    def act(self, name: str, job: str, is_repeated: bool) -> str:
+        """Release or delete an array, after a check of its job id, and its duplicates.
+
+        For `delete-waiting`, return the places of tasks that had begun or ended.
+        """
+        adapter, far, order = self._adapter, self._far, self._order
+        if is_repeated:
+            for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
+                adapter.delete_array(far, duplicate)
+        is_ours = self._is_there(name, job)
+        if order.verb == DELETE_WAITING:
+            if not is_ours:  # the tasks may have ended or been deleted
+                raise GridbridgeError(f"job {job} is not listed any more: no task is deleted")
+            return self._delete_waiting(name, job)
+        if is_ours and order.verb != DELETE:
+            adapter.release_arrays(far, (job,), self._name)
+        elif is_ours and order.indices:
+            adapter.delete_array_tasks(far, job, name, order.indices)
+        elif is_ours:
+            adapter.delete_array(far, job)
+        return ""
+
+    def _delete_waiting(self, name: str, job: str) -> str:
+        """Hold tasks, delete those that wait, and release tasks that had begun."""
+        adapter, far = self._adapter, self._far
+        indices = {index for span in parse_index_ranges(self._order.indices) for index in span}
+        held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
+        waiting = {index for span in held for index in span}
+        if begun := group_into_ranges(indices - waiting):
+            adapter.release_array_tasks(far, job, begun)
+        if going := group_into_ranges(indices & waiting):
+            adapter.delete_array_tasks(far, job, name, format_index_ranges(going))
+        return format_index_ranges(begun)
+
+    def _is_there(self, name: str, job: str) -> bool:
+        """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
+        owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
+        if owner_account[0] and owner_account != (self._account, name):
+            raise RemoteJobNotOurs(
+                f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}"
+            )
+        return bool(owner_account[0])
+
+    @property
+    def _name(self) -> str:
+        return released_array_name(self._order.campaign)
+
+
+def _keep_connection() -> None:
+    from gridbridge.shell import (
+        ssh,
+        ssh_session,  # not needed for a local cluster
+    )
+
+    ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())

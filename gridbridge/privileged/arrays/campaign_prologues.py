@@ -1,0 +1,46 @@
+"""The prologue and epilogue of a campaign at a cluster, each a task with one slot."""
+
+from gridbridge.batch.campaign_array_script import ArrayScriptTask
+from gridbridge.model.campaigns.task_attempt_ranges import parse_prologue_task
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.owner import AsUserRequestRefusal
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+
+RUN = "sh -c"  # runs the lines of a prologue or epilogue
+PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
+
+
+class CampaignPrologueJobs:
+    """The prologue and epilogue of a campaign at an order's cluster."""
+
+    def __init__(
+        self, order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]"
+    ) -> None:
+        self._order = order
+        self._clusters = clusters
+
+    def task(self, attempts: "Attempts") -> tuple[ArrayScriptTask, ...]:
+        """Return a prologue's or epilogue's task.
+
+        Raises AsUserRequestRefusal if missing, or for copies.
+        """
+        ((number, attempt),) = attempts
+        step, cluster = parse_prologue_task(number, self._clusters)
+        lines = self._clusters[cluster].get(step)
+        if self._order.is_of_copies or cluster != self._order.cluster or not lines:
+            raise AsUserRequestRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
+        task = ArrayScriptTask(number, attempt, (str(lines),))
+        task.label = step
+        return (task,)
+
+    @staticmethod
+    def header(
+        header: "dict[str, object]", tasks: tuple[ArrayScriptTask, ...]
+    ) -> "dict[str, object]":
+        """Return an array's header; a prologue or epilogue has its own walltime."""
+        if not tasks[0].label:
+            return header
+        return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

@@ -1,0 +1,125 @@
+"""A process that works as a campaign's owner and answers root's requests in turn.
+
+Root notes each answer before the next request, so the ledger has all that the owner's process did.
+All requests share one connection to a cluster.
+"""
+
+import os
+import select
+import time
+from contextlib import suppress
+from typing import NoReturn
+
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
+from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
+from gridbridge.privileged import owner
+from gridbridge.privileged.owner import (
+    FAILED,
+    AccountNotFound,
+    AsUserRequestRefusal,
+    JobNeverAcceptedByCluster,
+    OwnerAccountUnavailable,
+    OwnerRequestNotYetPossible,
+)
+from gridbridge.privileged.process_scope import ProcessScope
+from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Answers = Callable[[list[str]], str]  # answers the words of a request
+    Begin = Callable[[str], Answers]  # called with the owner's login name
+
+ANSWERED = {
+    owner.REFUSED: AsUserRequestRefusal,
+    NOT_OURS: RemoteJobNotOurs,
+    REFUSED_THERE: JobNeverAcceptedByCluster,
+}
+ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavailable}
+CHUNK_BYTES = 65536
+
+
+class OwnerWorkerGone(GridbridgeError):
+    """The owner's process has ended: the outcome of its last request is unknown."""
+
+
+class CampaignOwnerWorker:
+    """A process that works as a campaign's owner until root has no more requests."""
+
+    def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
+        """Start the owner's process; the owner can stop it, so root limits its total time."""
+        asks, self._ask = os.pipe()
+        self._answers, tells = os.pipe()
+        self._deadline = time.monotonic() + limit_s
+        self._limit_s = limit_s
+        self.scope = ProcessScope(limit_s)
+        if not self.scope.pid:
+            os.close(self._ask)
+            os.close(self._answers)
+            _serve(uid, begin, asks, tells)
+        os.close(asks)
+        os.close(tells)
+
+    def ask(self, *words: str) -> str:
+        """Return the owner's process's answer to a request; raise its error, or OwnerWorkerGone."""
+        with suppress(BrokenPipeError):  # an ended process may have sent its reason
+            os.write(self._ask, f"{' '.join(words)}\n".encode())
+        status, _, answer = self._line().partition(" ")
+        if status != "0":
+            raise ANSWERED.get(int(status), GridbridgeError)(answer)
+        return answer
+
+    def _line(self) -> str:
+        read = bytearray()
+        poll = select.poll()
+        poll.register(self._answers, select.POLLIN)
+        while not read.endswith(b"\n"):
+            try:
+                ready = poll.poll(remaining_ms(self._deadline))
+            except TimeoutError:
+                ready = []
+            if not ready:
+                self.scope.end()
+                raise OwnerWorkerGone(f"not done within {self._limit_s:g} s")
+            if not (chunk := os.read(self._answers, CHUNK_BYTES)):
+                raise OwnerWorkerGone("the owner's process ended")
+            read += chunk
+            if len(read) > ANSWER_BYTES:
+                self.scope.end()
+                raise OwnerWorkerGone(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
+        return read.decode("utf-8", "replace").rstrip("\n")
+
+
+def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
+    try:
+        answers = begin(_become(uid))
+        with os.fdopen(asks) as requests:
+            for line in requests:
+                os.write(tells, _answer(answers, line.split()))
+        os._exit(0)
+    except (GridbridgeError, OSError) as error:
+        os.write(tells, _error_line(error))
+    finally:
+        os._exit(FAILED)
+
+
+def _answer(answers: "Answers", words: list[str]) -> bytes:
+    try:
+        return f"0 {answers(words)}\n".encode()
+    except (GridbridgeError, OSError) as error:
+        return _error_line(error)
+
+
+def _error_line(error: Exception) -> bytes:
+    return f"{owner.exit_status_of_error(error)} {owner.error_on_one_line(error)}\n".encode(
+        "utf-8", "replace"
+    )
+
+
+def _become(uid: int) -> str:
+    """Become the owner; OwnerAccountUnavailable if no account has the uid."""
+    try:
+        return owner.switch_to_user(uid)
+    except AccountNotFound as error:
+        raise OwnerAccountUnavailable(str(error)) from error

@@ -1,0 +1,228 @@
+"""Build the reports of `gridbridge status` and `gridbridge why` from published files."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.config import policy_file
+from gridbridge.decisions.site import service_folder_space
+from gridbridge.decisions.transfer import service_and_queue_health
+from gridbridge.decisions.transfer.transfer_explanation import (
+    explain_transfer_attempt,
+    explain_transfer_wait,
+)
+from gridbridge.errors import ConfigError, GridbridgeError
+from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import (
+    PublishedFilesSnapshot,
+    PublishedTransfer,
+    PublishedTransferHistory,
+    PublishedTransferTask,
+)
+from gridbridge.model.remote_job_accounting import JobRunAccounting
+from gridbridge.model.status_report import (
+    LocalTaskExplanation,
+    SiteStatusReport,
+    TransferReport,
+    printable_text,
+    with_noun,
+)
+from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
+from gridbridge.program import rebalance_round_alerts, users_configuration
+from gridbridge.program.watch.service_disk_space import free_space_of_campaign_filesystem
+from gridbridge.shell import local_host_facts
+from gridbridge.state import published_json as files
+
+MOST_TASKS = 100  # tasks of an array that are explained at once
+
+
+class JobWithoutTransfers(GridbridgeError):
+    """No transfer of this job is known."""
+
+
+def build_site_report(
+    now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> SiteStatusReport:
+    """Return the state of the clusters, transfer queues and open transfers."""
+    shown = files.read_all_published_files(folder)
+    routes = shown.service.routes if shown.service else ()
+    return SiteStatusReport(
+        alarm=_alarm(shown, now, folder, path),
+        clusters=tuple(
+            service_and_queue_health.report_cluster_reachability(cluster, now)
+            for cluster in shown.clusters.values()
+        ),
+        queues=tuple(
+            service_and_queue_health.report_transfer_queue_status(route, shown, now)
+            for route in routes
+        ),
+        transfers=tuple(
+            TransferReport(
+                job=parse_transfer_name(transfer.transfer).local,
+                transfer=transfer,
+                waits_for=explain_transfer_wait(transfer, shown, now),
+            )
+            for transfer in shown.transfers
+        ),
+        drained=tuple(
+            f"{name}: {service_and_queue_health.drain_reason(name, shown, now)};"
+            " no campaign sends tasks there"
+            for name in shown.drained
+            if name not in {route.cluster for route in routes}
+        ),
+        late=rebalance_round_alerts.overdue_rebalance_sentences(now, folder),
+    )
+
+
+def explain_local_job(
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
+) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
+    """Explain each task of a job; the first item is the alarm of the site.
+
+    Only the first 100 tasks of an array are explained, and the others are counted. Raises
+    ParseError for an invalid job id, and JobWithoutTransfers.
+    """
+    number, _ = parse_local_job_and_task(job)
+    shown = files.read_all_published_files(folder)
+    all_tasks = tasks_of_confirmed_owner(
+        files.read_transfer_histories_of_job(folder, job),
+        partial(owners_in_home_accounting, number, path),
+    )
+    tasks = all_tasks[:MOST_TASKS]
+    more = len(all_tasks) - len(tasks)
+    are = with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
+    left_out = f"{are} not told: name one, {job}.TASK" if more else ""
+    alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
+    if not tasks:
+        raise JobWithoutTransfers(
+            "; ".join(part for part in (_unknown(job, shown, now), alarm) if part)
+        )
+    return alarm, tuple(_explain(task, shown, now) for task in tasks)
+
+
+def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
+    """Return why the poller is silent, or which configuration it rejects."""
+    silent = service_and_queue_health.poller_silence_alarm(shown, now)
+    if silent:
+        parts = (
+            silent,
+            service_folder_space.disk_space_problem(
+                folder, local_host_facts.free_bytes_and_files_of_folder(folder)
+            ),
+            _wrong(path),
+        )
+    else:
+        parts = (
+            service_and_queue_health.full_folder_warning(shown)
+            or service_and_queue_health.refused_configuration_warning(shown),
+            "",
+            "",
+        )
+    return "; ".join(
+        part
+        for part in (
+            *parts,
+            service_folder_space.first_disk_space_problem(free_space_of_campaign_filesystem()),
+        )
+        if part
+    )
+
+
+def _wrong(path: str) -> str:
+    """Return what is wrong with the current gridbridge.toml; hosts without a file have none."""
+    if not os.path.exists(path):
+        return ""
+    try:
+        policy_file.load_configuration(path)
+    except ConfigError as error:
+        first = service_and_queue_health.first_configuration_problem(
+            tuple(map(printable_text, error.problems))
+        )
+        return f"the gridbridge.toml that is there is refused: {first}"
+    return ""
+
+
+def _explain(
+    task: PublishedTransferTask, shown: PublishedFilesSnapshot, now: datetime
+) -> LocalTaskExplanation:
+    newest = (_newest(history, shown) for history in task.attempts)
+    attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
+    return LocalTaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
+
+
+def tasks_of_confirmed_owner(
+    tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
+) -> tuple[PublishedTransferTask, ...]:
+    """Return verified tasks, and tasks whose owner the home cluster's accounting confirms.
+
+    If the accounting has no record, all tasks are returned.
+    """
+    if all(task.is_proved for task in tasks):
+        return tuple(tasks)
+    home_owners = owners()
+    return tuple(
+        task
+        for task in tasks
+        if task.is_proved or not home_owners or owner_of_transfer_task(task) in home_owners
+    )
+
+
+def owner_of_transfer_task(task: PublishedTransferTask) -> str:
+    """Return the person whose processes reported a task."""
+    return task.attempts[-1].transfer.owner if task.attempts else ""
+
+
+def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
+    """Return the job owners in the home cluster's accounting; none if it has no record."""
+    try:
+        records = home_accounting_records(
+            users_configuration.load_users_configuration(path)[0], job
+        )
+    except GridbridgeError:
+        return frozenset()
+    return frozenset(record.owner for record in records)
+
+
+def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
+    """Return the home cluster's accounting records of a job; none if it keeps no records."""
+    home = configured_cluster_address(policy, policy.site.cluster)
+    accounts = adapter_of_cluster(home).accounts
+    return accounts.query_accounting_records(home, job) if accounts else ()
+
+
+def _newest(
+    history: PublishedTransferHistory, shown: PublishedFilesSnapshot
+) -> PublishedTransferHistory:
+    """Return a history with the newer entry of its open transfer.
+
+    The list of open transfers is written at each change, a history only at new events.
+    """
+    transfer = history.transfer
+    same = (
+        listed
+        for listed in shown.transfers
+        if _key(listed) == _key(transfer) and not transfer.closed_at
+    )
+    return replace(history, transfer=next(same, transfer))
+
+
+def _key(transfer: PublishedTransfer) -> tuple[str, str]:
+    return transfer.transfer, transfer.owner
+
+
+def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
+    """Return why a job without a transfer may still wait."""
+    keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
+    sentence = f"job {job}: no transfer of it{keep}"
+    routes = shown.service.routes if shown.service else ()
+    judged = (
+        service_and_queue_health.report_transfer_queue_status(route, shown, now) for route in routes
+    )
+    closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
+    asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
+    return "; ".join((f"{sentence} ({asks})", *closed))

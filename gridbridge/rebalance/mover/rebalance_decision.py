@@ -1,0 +1,130 @@
+"""Choose the rebalancing rule by the question, and apply it to a placement snapshot."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gridbridge.decisions.rebalance.automatic_rebalance_round import (
+    plan_automatic_round as plan_round,
+)
+from gridbridge.decisions.rebalance.automatic_rebalance_round import why_host_balancing_waits
+from gridbridge.decisions.rebalance.host_evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_rebalancing import (
+    host_loads_before_after,
+    plan_host_balance,
+)
+from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
+from gridbridge.decisions.rebalance.storage_area_rebalancing import (
+    plan_storage_rebalance_round as plan_replicas,
+)
+from gridbridge.errors import ConfigError
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.planned_moves import (
+    HostLoadBeforeAfter,
+    PlacementMove,
+    RebalanceMovePlan,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+
+NEAR = 5  # names that are told where one is not known
+
+
+class RebalanceScope(StrEnum):
+    """The kind of a rebalancing: a round, one host, one job, or a failed host."""
+
+    NONE = ""  # nothing: a round decides that by itself
+    HOST = "host"
+    JOB = "job"
+    FAIL = "fail"  # what leaves a host that is given up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalanceTarget:
+    """The host or job to rebalance; empty for a round that chooses by itself."""
+
+    what: RebalanceScope = RebalanceScope.NONE
+    name: str = ""
+    is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebalancePlan:
+    """The planned moves, with the snapshot and the rules that they follow from."""
+
+    snapshot: PlacementSnapshot
+    rules: RebalanceSection
+    advice: RebalanceMovePlan
+
+    @property
+    def loads(self) -> tuple[HostLoadBeforeAfter, ...]:
+        """The load of every host before and after the planned moves."""
+        return host_loads_before_after(self.snapshot, self.rules, self.advice)
+
+
+def decide_rebalance_moves(
+    snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
+) -> RebalanceMovePlan:
+    """Plan the moves for a question; its host or job must be in the snapshot."""
+    if not question.what:
+        return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
+    if question.what is RebalanceScope.JOB:
+        return plan_job_balance(snapshot, question.name, rules)
+    return (plan_host_balance if question.what is RebalanceScope.HOST else plan_host_evacuation)(
+        snapshot, question.name, rules
+    )
+
+
+def decide_rebalance_plan(
+    where: str,
+    snapshot: PlacementSnapshot,
+    rules: RebalanceSection,
+    question: RebalanceTarget,
+    *,
+    why_none: str = "",
+) -> RebalancePlan:
+    """Plan the moves for a question, or no moves when `why_none` gives a reason.
+
+    Raises ConfigError for an unknown host or job; the message begins with `where`.
+    """
+    _require(where, snapshot, question)
+    advice = (
+        RebalanceMovePlan(sentence=why_none)
+        if why_none
+        else decide_rebalance_moves(snapshot, rules, question)
+    )
+    return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
+
+
+def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
+    """Return why a host or job can't be rebalanced now; empty when it can."""
+    return (
+        why_host_balancing_waits(snapshot)
+        if question.what in (RebalanceScope.HOST, RebalanceScope.JOB)
+        else ""
+    )
+
+
+def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:
+    """Raise ConfigError for a host or job that is not in the snapshot."""
+    if not question.what:
+        return
+    is_of_job = question.what is RebalanceScope.JOB
+    kind = "jobs" if is_of_job else "hosts"
+    names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
+    if question.name not in names:
+        listed = ", ".join(names[:NEAR]) + (" ..." if len(names) > NEAR else "")
+        raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
+
+
+def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
+    """Yield the plan's sentence, then a sentence for each move."""
+    yield advice.sentence
+    yield from map(describe_move, advice.moves)
+
+
+def describe_move(move: PlacementMove) -> str:
+    """Describe a move: its task, kind, source and target."""
+    source = f"from {move.source}" if move.source else ""
+    to = f"to {move.target}" if move.target else "removed"
+    words = (move.job, str(move.number), f"({move.kind.value})", source, to)
+    return " ".join(filter(None, words))

@@ -1,0 +1,26 @@
+"""Become the service account for rebalancing, and load the configuration."""
+
+from gridbridge.batch import privileged_helper_calls
+from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
+from gridbridge.config import policy_file
+from gridbridge.model.policy import Policy
+from gridbridge.shell.process_account import become_account
+
+
+def load_policy_as_service_account(path: str) -> Policy:
+    """Become the service account, and return the configuration."""
+    policy = policy_file.load_configuration(path)
+    if not policy.is_personal:
+        become_account(policy.site.service_account)
+    privileged_helper_calls.choose_sudo_or_personal_call(policy)
+    return policy
+
+
+def load_policy_and_open_sessions(path: str) -> Policy:
+    """Become the service account, return the configuration, and open ssh sessions meanwhile.
+
+    The sessions log in while the caller imports its slow modules.
+    """
+    policy = load_policy_as_service_account(path)
+    log_in_to_ssh_clusters(policy)
+    return policy

@@ -1,0 +1,168 @@
+"""Rebalance waiting tasks between clusters: gather, decide, record, and request moves.
+
+A move of a campaign's task is requested by a mark. Nikita holds the marked task, checks again that
+it waits, and deletes it. The runner submits it to another cluster once it has ended. So one program
+alone deletes tasks and one alone submits them, and after a kill either continues from the mark. A
+task of a transfer queue is recalled by the poller.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.decisions.rebalance import waiting_task_placement
+from gridbridge.decisions.rebalance.waiting_task_placement import (
+    drop_all_planned_moves,
+    recheck_waiting_task_moves,
+)
+from gridbridge.model.campaigns.nikita_deletion_values import (
+    ArrayCancellation,
+    CancellationReason,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.observed_tasks import (
+    ListedCampaignTask,
+    ObservedTasks,
+    TransferredTask,
+)
+from gridbridge.model.rebalance.planned_moves import PlacementMove, RecheckedMoves
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.transfer.transfer_row import WaitingTaskMove
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover.rebalance_decision import (
+    RebalancePlan,
+    RebalanceScope,
+    RebalanceTarget,
+    decide_rebalance_plan,
+    why_rebalance_later,
+)
+from gridbridge.rebalance.mover.rebalance_task_observer import RebalanceTaskObserver
+from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
+from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows
+
+KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
+WHERE = "tasks at clusters"
+QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRebalanceInputs:
+    """The inputs of a task rebalancing: the observed tasks, and whether moves are paused."""
+
+    gathered: ObservedTasks
+    is_quiesced: bool
+
+
+class TaskRebalancer:
+    """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
+
+    def __init__(
+        self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False
+    ) -> None:
+        """Open the state file; raise StateError when that fails."""
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._rules = policy.rebalance
+        self._asked = question
+        self._clock = clock
+        self._looking = RebalanceTaskObserver(policy, self.database, clock)
+        self._notes = RebalanceNoteRows(self.database)
+        self._marks = TaskDeletionMarkRows(self.database)
+        self._moves = TaskMoveRows(self.database)
+        self.checked = RecheckedMoves()  # of what was applied
+
+    def gather(self) -> TaskRebalanceInputs:
+        """Query the clusters for waiting and running tasks."""
+        return TaskRebalanceInputs(
+            gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None
+        )
+
+    def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
+        """Plan the moves, or none while moves are paused.
+
+        Raises ConfigError for an unknown host or job.
+        """
+        snapshot = waiting_task_placement.task_placement_snapshot(situation.gathered)
+        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
+        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
+
+    def entry(
+        self, situation: TaskRebalanceInputs, plan: RebalancePlan
+    ) -> DecisionJournalEntry | None:
+        """Return the journal entry of the plan; None for a plan without moves."""
+        del situation
+        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
+
+    def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> None:
+        """Query the clusters again, and request the moves that are still valid."""
+        del situation
+        if not plan.advice.moves:
+            return
+        now = self._looking.look()
+        is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
+        seen_now = waiting_task_placement.task_placement_snapshot(now)
+        checked = recheck_waiting_task_moves(
+            plan.advice.moves, seen_now, self._rules, is_asked=is_asked
+        )
+        at, sent = (
+            waiting_task_placement.campaign_tasks_by_key(now.tasks),
+            waiting_task_placement.transferred_tasks_by_key(now.away),
+        )
+        with self.database.transaction():
+            if self._notes.quiesced() is not None:
+                checked = drop_all_planned_moves(plan.advice.moves, QUIESCED)
+            self.checked, moves = checked, checked.moves
+            for move in moves:
+                if transferred := sent.get((move.job, move.number)):
+                    self._moves.put(_moving(transferred, move, self._clock.now()))
+                else:
+                    self._mark(at[move.job, move.number])
+            self._note(moves)
+
+    def _mark(self, task: ListedCampaignTask) -> None:
+        """Mark a campaign's task, so that nikita moves it."""
+        self._marks.put(_wipe(task))
+        self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
+
+    def _note(self, moves: tuple[PlacementMove, ...]) -> None:
+        if not moves:
+            return
+        now = self._clock.now()
+        self._notes.note(HOST, sorted({move.target for move in moves}), now)
+        if self._asked.what in (RebalanceScope.JOB, RebalanceScope.NONE):
+            self._notes.note(JOB, sorted({move.job for move in moves}), now)
+        self._notes.forget(now - rebalance_note_retention(self._rules))
+
+    def quiesce(self, *, is_quiesced: bool) -> None:
+        """Pause all moves, or resume them."""
+        self._notes.quiesce(self._clock.now() if is_quiesced else None)
+
+
+def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
+    """Return how long notes of moves are kept: as long as any rule refers to them."""
+    longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
+    return max(KEPT, timedelta(seconds=longest_s))
+
+
+def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
+    return ArrayCancellation(
+        campaign=task.campaign,
+        array=task.array,
+        cluster=task.cluster,
+        wiped_for=CancellationReason.MOVED,
+        places=(range(task.place, task.place + 1),),
+    )
+
+
+def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> WaitingTaskMove:
+    return WaitingTaskMove(
+        name=task.transfer,
+        uid=task.uid,
+        source=task.cluster,
+        target=move.target,
+        asked_at=now,
+        slots=task.slots,
+    )

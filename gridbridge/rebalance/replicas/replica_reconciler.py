@@ -1,0 +1,404 @@
+"""Keep datasets as their owners wish: gather, decide, record, and make or remove replicas.
+
+The service decides; the owner's own process checks and carries out each act (gridbridge-as-user).
+Acts are recorded before they begin, so the next round continues after a kill. A round whose copies
+take longer than an hour lets the next round begin, but still waits for its own copies.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.rebalance import storage_area_rebalancing
+from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
+from gridbridge.model.fixed_paths import CARRYING_LOCK
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.datasets import (
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    ReplicaActRecord,
+)
+from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
+from gridbridge.model.rebalance.planned_moves import (
+    PlacementMove,
+    RebalanceMovePlan,
+    RecheckedMoves,
+    RejectedMove,
+)
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
+from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
+from gridbridge.rebalance.mover import rebalance_journal
+from gridbridge.rebalance.mover.owner_fair_dataset_queue import (
+    FairReplicaActQueue,
+    owner_of_replica_act,
+)
+from gridbridge.rebalance.mover.rebalance_decision import (
+    RebalancePlan,
+    RebalanceTarget,
+    decide_rebalance_plan,
+    why_rebalance_later,
+)
+from gridbridge.rebalance.replicas import dataset_delegation as letters
+from gridbridge.rebalance.replicas import dataset_owner_processes as owners
+from gridbridge.rebalance.replicas import owner_dataset_wiring, storage_area_access
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows, ReplicaActRows
+from gridbridge.shell import safe_files
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
+from gridbridge.state import drains
+from gridbridge.state.database import StateFile
+
+KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
+LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
+BEGINS_S = 3600.0  # after so long a round begins nothing more, and the next one may begin
+LOOK_S = 5.0  # between two looks whether it has come to that
+WHERE = "the storage areas"
+QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
+LATE = "its round began nothing more after an hour: the next one does"
+TAKEN = "copies that earlier rounds began are all that go on at once (copies_at_once)"
+CUT, CUT_BEFORE = "it was cut", "what was to be done before was not"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRoundInputs:
+    """The inputs of a dataset round: areas and datasets, and whether moves are paused."""
+
+    stored: DatasetStorageSnapshot
+    is_quiesced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetActOutcome:
+    """The outcome of an act on a dataset; an empty `why` means success."""
+
+    why: str = ""  # it was not done
+    is_left: bool = False  # but for a replica that is to go still: the new one is there
+
+
+class ReplicaReconciler:
+    """One round about datasets: gather, decide, journal entry, apply."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        clock: Clock,
+        question: RebalanceTarget,
+        *,
+        is_dry: bool = False,
+        carrying: str = CARRYING_LOCK,
+        let_go: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Open the state file; raise StateError when that fails.
+
+        `let_go` releases the round's lock while its copies go on under the lock `carrying`. It
+        returns whether that succeeded.
+        """
+        self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
+        self.journal = DecisionJournal(self.database)
+        self._policy = policy
+        self._rules = policy.rebalance
+        self._asked = replace(question, is_of_data=True)
+        self._clock = clock
+        self._notes = RebalanceNoteRows(self.database)
+        self._carried = ReplicaActRows(self.database)
+        self._carrying, self._let_go = carrying, let_go
+        self.checked = RecheckedMoves()  # of what was applied
+
+    def gather(self) -> DatasetRoundInputs:
+        """Measure the storage areas, and query owners for their datasets."""
+        return DatasetRoundInputs(
+            stored=DatasetStorageSnapshot(
+                now=self._clock.now(),
+                kept=tuple(owners.query_delegated_datasets(letters.list_delegations())),
+                areas=tuple(self._measure()),
+                drained=_drained(self._policy),
+                carried=self._carried.all(),
+                leaving=self._notes.leaving(),
+            ),
+            is_quiesced=self._is_quiesced(),
+        )
+
+    def decide(self, situation: DatasetRoundInputs) -> RebalancePlan:
+        """Plan the acts on replicas, or none while moves are paused.
+
+        Raises ConfigError for an unknown area or dataset.
+        """
+        snapshot = storage_area_rebalancing.storage_placement_snapshot(
+            situation.stored, self._rules
+        )
+        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
+        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
+
+    def entry(
+        self, situation: DatasetRoundInputs, plan: RebalancePlan
+    ) -> DecisionJournalEntry | None:
+        """Return the journal entry of the plan; None for a plan without acts."""
+        del situation
+        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
+
+    def apply(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> None:
+        """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
+
+        While an earlier round still copies, its acts are left to it.
+        """
+        if situation.is_quiesced:
+            return
+        now = self._clock.now()
+        sizes = {
+            delegated.name: delegated.dataset.size_bytes for delegated in situation.stored.kept
+        }
+        is_shared = self._is_carried()
+        finished, begun = ([], []) if is_shared else _begun(situation.stored)
+        for carried in finished:
+            self._end(carried, "")
+        advised = [
+            _carried(act, sizes, now)
+            for act in storage_area_rebalancing.dataset_changes_for_moves(
+                plan.snapshot, plan.advice.moves
+            )
+        ]
+        datasets = {delegated.name: delegated for delegated in situation.stored.kept}
+        if not is_shared:
+            self._close_strays(situation.stored, datasets)
+        self._forget_left(situation.stored, datasets)
+        earlier = _under_way(situation.stored) if is_shared else []
+        turns = FairReplicaActQueue(
+            _by_dataset([*begun, *advised]),
+            situation.stored.carried,
+            earlier=earlier,
+            most=self._rules.copies_at_once,
+            into={name: area.copies_at_once for name, area in self._policy.storage.items()},
+        )
+        self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
+        self._carried.forget(
+            now - max(KEPT, storage_area_rebalancing.longest_rest_after_replica_act(self._rules))
+        )
+
+    def _do(
+        self, turns: FairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int
+    ) -> None:
+        """Carry out the acts of several datasets in parallel, until the round's time is over.
+
+        Acts that earlier rounds' copies hold back are reported as dropped.
+        """
+        going = dict[Future[list[DatasetActOutcome]], list[ReplicaActRecord]]()
+        outcomes = list[tuple[ReplicaActRecord, str]]()
+        until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
+        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
+            while turns or going:
+                why = self._why_none(until_s)
+                while not why and len(going) < most and (group := turns.next()):
+                    self._carried.begin(group)
+                    going[pool.submit(self._act, datasets[group[0].dataset], group)] = group
+                    why = self._why_none(until_s)
+                if why or not going:
+                    outcomes += [
+                        (carried, why or TAKEN) for group in turns.left() for carried in group
+                    ]
+                for future in wait(going, timeout=LOOK_S, return_when=FIRST_COMPLETED).done:
+                    turns.end(group := going.pop(future))
+                    outcomes += self._ended(group, future.result())
+                if going and self._clock.steady_s() > until_s:
+                    is_alone = is_alone and not self._let_go()
+        self.checked = RecheckedMoves(
+            moves=tuple(_move(carried) for carried, why in outcomes if not why),
+            dropped=tuple(_rejected(carried, why) for carried, why in outcomes if why),
+        )
+
+    def _is_carried(self) -> bool:
+        """Say whether an earlier round still copies."""
+        with MomentaryPollerLock(self._carrying) as is_ours:
+            return not is_ours
+
+    def _why_none(self, until_s: float) -> str:
+        """Return why no further act may begin; empty if it may."""
+        if self._is_quiesced():
+            return QUIESCED
+        return LATE if self._clock.steady_s() > until_s else ""
+
+    def _ended(
+        self, group: list[ReplicaActRecord], ends: list[DatasetActOutcome]
+    ) -> list[tuple[ReplicaActRecord, str]]:
+        """Record the outcomes of a dataset's acts."""
+        for carried, outcome in zip(group, ends, strict=True):
+            self._note_leaving(carried, outcome)
+            self._end(carried, outcome.why)
+        return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
+
+    def _note_leaving(self, carried: ReplicaActRecord, outcome: DatasetActOutcome) -> None:
+        """Record a replica that must still be removed, also after a failed removal."""
+        if not carried.source:
+            return
+        if not outcome.why:
+            self._notes.left(carried.dataset, carried.source)
+        elif outcome.is_left or (carried.dataset, carried.source) in self._notes.leaving():
+            self._notes.leave(carried.dataset, carried.source, self._clock.now())
+
+    def _act(
+        self, delegated: DelegatedDataset, group: list[ReplicaActRecord]
+    ) -> list[DatasetActOutcome]:
+        """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
+        ends: list[DatasetActOutcome] = []
+        for carried in group:
+            is_cut = any(outcome.why for outcome in ends)
+            ends.append(
+                DatasetActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried)
+            )
+        return ends
+
+    def _carry_out(
+        self, delegated: DelegatedDataset, carried: ReplicaActRecord
+    ) -> DatasetActOutcome:
+        if carried.target and carried.target in _closed(self._policy):
+            return DatasetActOutcome(why=f"{carried.target} is drained")
+        if carried.target and (
+            why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)
+        ):
+            return DatasetActOutcome(why=why)
+        why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
+        return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
+
+    def _end(self, carried: ReplicaActRecord, why: str) -> None:
+        self._carried.end(carried.token, self._clock.now(), why)
+        _log.info(
+            "event=replica_carried dataset=%s to=%s from=%s why=%r",
+            *(carried.dataset, carried.target or "-", carried.source or "-", why),
+        )
+
+    def _close_strays(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> None:
+        """Record the end of interrupted acts that no round will continue."""
+        for carried in stored.carried:
+            of = datasets.get(carried.dataset)
+            is_left = of is None or of.is_busy
+            if carried.ended_at is None and is_left and stored.now - carried.began_at > LONGEST:
+                self._carried.end(carried.token, stored.now, CUT)
+
+    def _forget_left(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> None:
+        """Update the records of replicas that were to be removed, by whether they still exist."""
+        for dataset, area in stored.leaving:
+            delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
+            if delegated and area in delegated.dataset.storages:
+                self._notes.leave(dataset, area, stored.now)
+            elif delegated:
+                self._notes.left(dataset, area)
+        self._notes.forget_leaving(stored.now - KEPT)
+
+    def _is_quiesced(self) -> bool:
+        return self._notes.quiesced() is not None
+
+    def _measure(self) -> list[MeasuredStorageArea]:
+        """Measure the areas; only the owner's process knows what it may write there."""
+        areas = owner_dataset_wiring.reachable_storage_areas(self._policy).values()
+        with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
+            return list(pool.map(storage_area_access.measure_whole_area, areas))
+
+
+def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
+    """Merge two plans about different hosts, jobs and tasks."""
+    first, second = plan.snapshot, addition.snapshot
+    snapshot = PlacementSnapshot(
+        now=first.now,
+        hosts=(*first.hosts, *second.hosts),
+        jobs=(*first.jobs, *second.jobs),
+        tasks=(*first.tasks, *second.tasks),
+        recent=first.recent,
+    )
+    advice = RebalanceMovePlan(
+        moves=(*plan.advice.moves, *addition.advice.moves),
+        rejected=(*plan.advice.rejected, *addition.advice.rejected),
+        sentence=f"{plan.advice.sentence}; {addition.advice.sentence}",
+    )
+    return RebalancePlan(snapshot=snapshot, rules=plan.rules, advice=advice)
+
+
+def _drained(policy: Policy) -> frozenset[str]:
+    """Return the drained clusters and areas."""
+    return drains.list_drained_clusters() | {
+        name for name, area in policy.storage.items() if area.drained
+    }
+
+
+def _closed(policy: Policy) -> frozenset[str]:
+    """Return the areas that are drained now."""
+    drained = _drained(policy)
+    return frozenset(
+        name for name, area in policy.storage.items() if {name, area.cluster} & drained
+    )
+
+
+def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
+    """Return the acts that a killed round had begun: finished ones, and ones to continue.
+
+    The owner's process may have continued after the kill.
+    """
+    free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
+    begun = [
+        carried
+        for carried in stored.carried
+        if carried.ended_at is None and carried.dataset in free
+    ]
+    finished = [
+        carried
+        for carried in begun
+        if not carried.source and carried.target in free[carried.dataset].whole
+    ]
+    return finished, [carried for carried in begun if carried not in finished]
+
+
+def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
+    """Return the acts that have begun and not ended, by dataset."""
+    return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
+
+
+def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
+    """Return how many datasets may begin beside running acts.
+
+    If one owner has all running acts, one more may begin, so that other owners need not wait.
+    """
+    owners = {owner_of_replica_act(group[0]) for group in earlier}
+    return max(most - len(earlier), 1 if len(owners) == 1 else 0)
+
+
+def _by_dataset(carried: Iterable[ReplicaActRecord]) -> Iterable[list[ReplicaActRecord]]:
+    groups: dict[str, list[ReplicaActRecord]] = {}
+    for replica in carried:
+        groups.setdefault(replica.dataset, []).append(replica)
+    return groups.values()
+
+
+def _carried(
+    act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime
+) -> ReplicaActRecord:
+    return ReplicaActRecord(
+        token=safe_files.random_file_name(),
+        dataset=act.dataset,
+        target=act.target,
+        source=act.source,
+        size_bytes=sizes[act.dataset],
+        began_at=now,
+    )
+
+
+def _move(carried: ReplicaActRecord) -> PlacementMove:
+    kind = storage_area_rebalancing.move_kind_of_replica_act(carried)
+    return PlacementMove(
+        kind=kind,
+        job=carried.dataset,
+        number=storage_area_rebalancing.ONLY,
+        source=carried.source,
+        target=carried.target,
+    )
+
+
+def _rejected(carried: ReplicaActRecord, why: str) -> RejectedMove:
+    return RejectedMove(
+        job=carried.dataset, number=storage_area_rebalancing.ONLY, target=carried.target, reason=why
+    )

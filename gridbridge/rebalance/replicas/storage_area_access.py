@@ -1,0 +1,398 @@
+"""Act on a storage area as its account: measure, verify, prepare, install, remove.
+
+Each account has its own folder in an area, with a mark file that names the area and one folder for
+each replica. The folder has the account's name; if another account made that name first, a random
+word is appended. A copy grows as `.NAME.part` and is renamed when it is whole. A mark file in the
+copy shows that it is a replica. The same sh scripts run locally and over ssh.
+"""
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from glob import escape, glob
+from threading import Lock
+
+from gridbridge.errors import (
+    CommandFailed,
+    HostNotReached,
+    StorageAreaUnreachable,
+    StorageAreaUnusable,
+)
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_checksums
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
+from gridbridge.model.transfer_route import BARE, SshLogin
+from gridbridge.shell import remote_stage_folder, ssh
+from gridbridge.shell.runner import LIST_BYTES
+
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
+A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
+REMOVAL_S = COUNT_S = 600.0  # of a folder with very many files
+MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
+A_CALL = 100  # files
+AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
+WORD = "????????-????-????-????-????????????"  # of proc(5), sys/kernel/random/uuid
+# Copies that start at the same moment may make several folders. The folder with the oldest mark
+# counts, for every copy has seen that folder.
+OWN = f"""place=$1
+{remote_stage_folder.JUDGE}
+is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
+find_own() {{
+    found='' own=$1
+    is_own || for own in "$1".{WORD}; do
+        is_own && [ -s "$own/{AREA_MARK}" ] || continue
+        [ -n "$found" ] && [ ! "$own/{AREA_MARK}" -ot "$found/{AREA_MARK}" ] || found=$own
+    done
+    own=${{found:-$1}} mark=${{found:-$1}}/{AREA_MARK}
+}}
+find_own "$place/$2"
+"""
+WHERE = f"""{OWN}
+printf '%s' "$own"
+"""
+IS_OURS = f"is_own || exit {remote_stage_folder.TAKEN}\n"
+KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
+{IS_OURS}
+[ -s "$mark" ] || exit {UNMOUNTED}
+[ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
+"""
+# What the record has is ours, and so is what says that it is of this dataset: of its name and, but
+# for replicas of long ago, its content. What tells another content is another record's, whatever
+# ours has. Else a name with a dot is ours when it is empty, too: a kill may come before the mark is
+# made, and after it is removed.
+MAY_GO = f"""name=$4 content=$5 held=$6
+judged() {{
+    case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
+    "$name" | "$name $content") echo ours ;;
+    "$name "*) echo others ;;
+    esac
+}}
+may_go() {{
+    [ -e "$1" ] || [ -L "$1" ] || return 0
+    case $(judged "$1") in
+    ours) ;;
+    others) return 1 ;;
+    *) [ "$held" = held ] ;;
+    esac
+}}
+is_bare() {{
+    [ ! -L "$1" ] && [ "$(judged "$1")" != others ] &&
+        [ -z "$(ls -A -I {REPLICA_MARK} -- "$1")" ]
+}}
+is_spare() {{ may_go "$1" || is_bare "$1"; }}
+"""
+MEASURE = f"""{OWN}
+is_own || own=$place/
+[ -w "$own" ] && writable=yes || writable=no
+echo "$(stat -f -c '%S %b %a' -- "$own") $writable"
+"""
+USED = f"""{OWN}
+is_own || {{ echo 0; exit; }}
+du -s -B1 -- "$own" | cut -f1
+"""
+OF_IT = f"""of_it() {{ find . -type f ! -path ./{REPLICA_MARK} "$@"; }}
+of_it -printf '%s\\n' | awk '{{ n += $1 }} END {{ printf "%.0f\\n", n }}'
+"""
+BEGUN = f"""{OWN}
+own=$own/.$4.part
+is_own || {{ echo 0; exit; }}
+cd -- "$own" || exit
+{OF_IT}
+"""
+MEASURE_ALL = f"""place=$1
+{remote_stage_folder.JUDGE}
+case ,$(findmnt -n -o OPTIONS -T "$place/"), in
+*,ro,*) writable=no ;;
+*) writable=yes ;;
+esac
+echo "$(stat -f -c '%S %b %a' -- "$place/") $writable"
+"""
+ANSWER = f"""{OWN}
+{KNOWN}
+stat -f -- "$own" >/dev/null
+"""
+CHECK = f"""{OWN}
+{KNOWN}
+[ -e "$own/$4" ] || exit {MISSING}
+own=$own/$4
+{IS_OURS}
+cd -- "$own" || exit
+[ -z "$(find . ! -type f ! -type d -print | head -c 1)" ] || exit {STRANGE}
+{OF_IT}
+of_it -print0 | xargs -0 -r sha256sum -z --
+"""
+# Another copy may make the folder at the same moment; its mark is there whole, or not at all.
+PREPARE = f"""umask 077
+{OWN}
+if [ "$7" != known ]; then
+    [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || [ -d "$own" ] || exit
+    if ! is_own; then
+        read -r word </proc/sys/kernel/random/uuid && own=$own.$word && mkdir -- "$own" || exit
+    fi
+    made=$own mark=$own/{AREA_MARK}
+    [ -s "$mark" ] || {{ echo "$3" >"$mark.$$" && mv -f -- "$mark.$$" "$mark"; }} || exit
+    find_own "$place/$2"
+    [ "$own" = "$made" ] || rm -rf -- "$made"
+fi
+{KNOWN}
+{MAY_GO}
+may_go "$own/$4" && is_spare "$own/.$4.old" && is_spare "$own/.$4.part" || exit {OCCUPIED}
+own=$own/.$4.part
+[ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
+{IS_OURS}
+[ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
+"""
+# The mark goes last: of what a kill leaves is still known whose it is.
+REMOVE = f"""emptied() {{
+    find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
+        rm -rf -- "$1"
+}}
+removed() {{
+    [ ! -e "$1" ] || emptied "$1" 2>/dev/null || {{ chmod -R u+rwx -- "$1" && emptied "$1"; }}
+}}
+"""
+FINISH = f"""{OWN}
+{REMOVE}
+{KNOWN}
+{MAY_GO}
+cd -- "$own" || exit
+may_go "./$4" && is_spare "./.$4.old" || exit {OCCUPIED}
+removed "./.$4.old" && sync -f -- "./.$4.part" || exit
+[ ! -e "./$4" ] || mv -T -- "./$4" "./.$4.old" || exit
+mv -T -- "./.$4.part" "./$4" || exit
+removed "./.$4.old"
+"""
+CLEAN = f"""{OWN}
+{KNOWN}
+cd -- "$own/.$4.part" || exit
+shift 4
+rm -f -- "$@"
+"""
+DROP = f"""{OWN}
+{REMOVE}
+{KNOWN}
+{MAY_GO}
+cd -- "$own" || exit
+for each in "./.$4.part" "./.$4.old"; do
+    ! is_spare "$each" || removed "$each" || exit
+done
+[ "$held" != begun ] || exit 0
+! may_go "./$4" || [ ! -e "./$4" ] || mv -T -- "./$4" "./.$4.old" || exit
+! is_spare "./.$4.old" || removed "./.$4.old"
+"""
+
+
+# By area: copies of a round that begin together make the account's folder one after the other, for
+# the marks of two may be of the same moment.
+_FIRST: dict[str, Lock] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageArea:
+    """A storage area as one account reaches it."""
+
+    name: str
+    cluster: str
+    path: str
+    account: str  # there
+    login: SshLogin | None  # None: it is seen here
+    timeout_s: float
+    max_bytes: int = 0
+    bwlimit_kib_per_s: int = 0
+    copies_at_once: int = 1
+    is_drained: bool = False  # or its cluster is: it gets no replica
+    word: str = ""  # behind the account's name in the folder's name (`located`)
+
+    @property
+    def own(self) -> str:
+        """The account's folder in the area."""
+        return f"{self.path}/{self.account}{self.word}"
+
+    def replica(self, name: str) -> str:
+        """Return the folder of a dataset's replica."""
+        return f"{self.own}/{name}"
+
+    def part(self, name: str) -> str:
+        """Return the folder of a dataset's unfinished copy."""
+        return f"{self.own}/.{name}.part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaChecksums:
+    """The size of a replica and the checksums of its files."""
+
+    size_bytes: int
+    sums: dict[str, str]
+
+
+def resolve_account_folder(area: StorageArea) -> StorageArea:
+    """Return the area with the actual name of the account's folder."""
+    answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
+    name = answer.rpartition("/")[2]
+    word = name.removeprefix(area.account)
+    if name == word or not (word == "" or fnmatchcase(word, f".{WORD}")):
+        raise StorageAreaUnusable(f"{area.path}: {answer[:80]!r} is no folder of {area.account}")
+    return replace(area, word=word)
+
+
+def list_account_folders_in_area(area: StorageArea) -> list[str]:
+    """Return the area's local folders that belong to the account, or would when created."""
+    paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
+    return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
+
+
+def _is_own(path: str) -> bool:
+    facts = os.lstat(path)
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+
+
+def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
+    """Measure an area's size and the free space for its account; faults are in the result.
+
+    The account's usage is counted only if `max_bytes` limits it and the area answers.
+    """
+    measured = _measured(area, MEASURE)
+    if not area.max_bytes:
+        return measured
+    measured, used = _counted(measured, area, USED)
+    return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
+
+
+def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredStorageArea:
+    """Measure an area, and the bytes of a dataset's unfinished copy there."""
+    measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
+    return replace(measured, begun_bytes=begun)
+
+
+def measure_whole_area(area: StorageArea) -> MeasuredStorageArea:
+    """Measure an area for all accounts, without folders or limits of accounts."""
+    return _measured(area, MEASURE_ALL)
+
+
+def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
+    try:
+        words = _ask(area, script, (), area.timeout_s).split()
+        block, blocks, free = map(int, words[:3])
+    except (StorageAreaUnusable, ValueError) as error:
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, fault=str(error))
+    return MeasuredStorageArea(
+        storage=area.name,
+        cluster=area.cluster,
+        size_bytes=block * blocks,
+        free_bytes=block * free,
+        is_read_only=words[3:] != [b"yes"],
+    )
+
+
+def _counted(
+    measured: MeasuredStorageArea, area: StorageArea, script: str, *arguments: str
+) -> tuple[MeasuredStorageArea, int]:
+    """Count bytes in an area that answers; a fault is added to the measurement."""
+    if measured.fault:
+        return measured, 0
+    try:
+        return measured, int(_ask(area, script, arguments, COUNT_S))
+    except (StorageAreaUnusable, ValueError) as error:
+        return replace(measured, fault=str(error)), 0
+
+
+def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
+    """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
+
+    StorageAreaUnreachable is raised when the area can't be reached or the account's folder has
+    vanished, so the replica's state is unknown. A short query first tells a hanging disk from a
+    slow one.
+    """
+    _ask(area, ANSWER, (), area.timeout_s)
+    data = _ask(area, CHECK, (name,), _reading_s(dataset))
+    size, _, sums = data.partition(b"\n")
+    return ReplicaChecksums(size_bytes=int(size), sums=parse_checksums(sums))
+
+
+def _reading_s(dataset: Dataset) -> float:
+    """Return the timeout for reading a replica, by its bytes and its number of files."""
+    return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
+
+
+def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
+    """Create the folder of a new copy; an unfinished copy is kept.
+
+    If the record has a replica there, an existing folder of that name is the replica. With
+    `is_known` the account's folder must exist and is not created.
+    """
+    held, history = _held(area, dataset), "known" if is_known else "new"
+    with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
+        _ask(area, PREPARE, (dataset.name, dataset.sha256, held, history), area.timeout_s)
+
+
+def remove_wrong_copied_files(area: StorageArea, name: str, wrong: list[str]) -> None:
+    """Remove files from an unfinished copy that are not in the dataset or are damaged."""
+    for first in range(0, len(wrong), A_CALL):
+        paths = (f"./{path}" for path in wrong[first : first + A_CALL])
+        _ask(area, CLEAN, (name, *paths), area.timeout_s)
+
+
+def install_finished_replica(area: StorageArea, dataset: Dataset) -> None:
+    """Rename a whole copy to its final name, in place of the old replica."""
+    _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
+
+
+def remove_replica(area: StorageArea, dataset: Dataset) -> None:
+    """Remove a replica and its unfinished copies; a missing replica is no error."""
+    _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
+
+
+def remove_unfinished_copies(area: StorageArea, dataset: Dataset) -> None:
+    """Remove unfinished copies; a replica of the record stays."""
+    held = "begun" if area.name in dataset.storages else "new"
+    _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
+
+
+def _held(area: StorageArea, dataset: Dataset) -> str:
+    return "held" if area.name in dataset.storages else "new"
+
+
+def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
+    argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
+    with explain_storage_failures(area):
+        answer = ssh.run_over_ssh(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
+        return answer.checked().stdout
+
+
+@contextmanager
+def explain_storage_failures(area: StorageArea) -> Iterator[None]:
+    """Translate a failed script's exit status to StorageAreaUnusable with a one-line reason."""
+    try:
+        yield
+    except CommandFailed as error:
+        mark = f"{area.own}/{AREA_MARK}"
+        explanations = {
+            remote_stage_folder.MISSING: f"{area.path}: no such folder",
+            remote_stage_folder.LOOSE: f"{area.path}: others may write there, and it is not sticky",
+            remote_stage_folder.TAKEN: (
+                f"{area.own}: it, or the replica in it, is somebody else's or a link"
+            ),
+            UNMOUNTED: f"{area.own}: gone; is its filesystem mounted there?",
+            MISSING: "it is gone",
+            STRANGE: "it has something that is neither a file nor a folder",
+            OCCUPIED: f"{area.own}: something of its name is there that is no replica of it; move"
+            " that, or give the dataset another name",
+            SHARED: f"{area.own}: it is in another area as well, which {mark} names, and two areas"
+            " in one place are refused; if that area has another name now:"
+            f" echo {area.name} >{shlex.quote(mark)}",
+        }
+        unusable = StorageAreaUnreachable if _is_away(error) else StorageAreaUnusable
+        raise unusable(explanations.get(error.status or 0) or error.words) from error
+
+
+def _is_away(error: CommandFailed) -> bool:
+    """Say whether the area's state is unknown: not reached, not mounted, or no answer."""
+    is_unanswered = error.status is None or error.status < 0
+    return (
+        is_unanswered
+        or isinstance(error, HostNotReached)
+        or error.status in (UNMOUNTED, remote_stage_folder.MISSING)
+    )

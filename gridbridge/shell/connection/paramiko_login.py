@@ -1,0 +1,176 @@
+"""Logs in by ssh with paramiko under the rules of OpenSSH's client.
+
+Only the person's own key files are used, no agent, and unknown hosts are refused. ~/.ssh/config and
+both known_hosts files are read.
+"""
+
+import os
+import pwd
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import paramiko
+from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
+from paramiko.hostkeys import InvalidHostKey
+
+from gridbridge.errors import HostNotReached, describe_error
+from gridbridge.model.transfer_route import SshLogin
+from gridbridge.shell import safe_files
+from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
+
+SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for explain_ssh_failure
+MOST_BYTES = 1 << 20  # of ~/.ssh/config, and of a key
+MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
+UNKNOWN = b"Host key verification failed"
+DENIED = b"Permission denied"
+THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
+CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginWithSshConfig:
+    """A login together with the settings of the person's ~/.ssh/config."""
+
+    login: SshLogin
+    home: str
+    uid: int
+    settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
+    is_by_client: bool = False  # its settings need OpenSSH's client
+
+
+def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
+    """Read the ssh files of the person whose key is used; root uses another person's."""
+    is_other = login.person and not os.geteuid()
+    try:
+        account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
+    except KeyError as error:
+        why = f"no account {login.person} here".encode()
+        raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
+    settings: dict[str, str | list[str]] = {"user": account.pw_name}
+    host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
+    return LoginWithSshConfig(
+        login=login,
+        home=account.pw_dir,
+        uid=account.pw_uid,
+        settings=settings | (host_settings or {}),
+        is_by_client=host_settings is None or any(word in host_settings for word in THROUGH),
+    )
+
+
+def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
+    """Return a host's settings in an ssh_config file; None if its conditions could run a program.
+
+    paramiko would run the program of a `Match exec` as the current account (ssh_config(5)).
+    """
+    text = ""
+    try:
+        if os.path.exists(path):
+            with open(
+                path, encoding="utf-8", opener=safe_files.open_regular_without_blocking
+            ) as file:
+                text = file.read(MOST_BYTES)
+        return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
+    except (SSHException, OSError, ValueError) as error:
+        raise HostNotReached(
+            (CLIENT,), FAILED, stderr=f"{path}: {describe_error(error)}".encode()
+        ) from error
+
+
+def connect_with_paramiko(
+    configured_login: LoginWithSshConfig, limit_s: float
+) -> paramiko.SSHClient:
+    """Log in with paramiko; raises SSHException or OSError (see ssh_client_words)."""
+    keys = _keys(configured_login)
+    client = paramiko.SSHClient()
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    if os.path.exists(SITE_KNOWN_HOSTS):
+        _trust(client, SITE_KNOWN_HOSTS)
+    own = f"{configured_login.home}/.ssh/known_hosts"
+    if _is_usable(own, configured_login.uid, MOST_OF_HOSTS):
+        _trust(client, own)
+    try:
+        client.connect(
+            str(configured_login.settings["hostname"]),
+            port=int(configured_login.login.port or str(configured_login.settings.get("port", 22))),
+            username=configured_login.login.user or str(configured_login.settings["user"]),
+            key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=limit_s,
+            banner_timeout=limit_s,
+            auth_timeout=limit_s,
+        )
+    except BaseException as error:
+        lacks_key = not keys and _has_met(client, error)
+        client.close()
+        if lacks_key:  # paramiko has no class for it
+            raise AuthenticationException("no key") from error
+        raise
+    transport = client.get_transport()
+    assert transport
+    transport.set_keepalive(ALIVE_S)
+    return client
+
+
+def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
+    """Say whether the key exchange succeeded, so that only authentication can have failed."""
+    transport = client.get_transport()
+    is_agreed = transport is not None and transport.initial_kex_done
+    is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (
+        CHANGED,
+        UNKNOWN,
+    )
+    return is_agreed and not is_doubted
+
+
+def _trust(client: paramiko.SSHClient, path: str) -> None:
+    try:
+        client.load_system_host_keys(path)
+    except InvalidHostKey as error:
+        raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
+
+
+def _keys(configured_login: LoginWithSshConfig) -> list[str]:
+    usual = [f"{configured_login.home}/.ssh/id_{kind}" for kind in ("ed25519", "ecdsa", "rsa")]
+    identity_files = configured_login.settings.get("identityfile", [])
+    return [
+        path
+        for path in (*identity_files, *usual)
+        if _is_usable(path, configured_login.uid, MOST_BYTES)
+    ]
+
+
+def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
+    """Say whether a path is a regular file that the account itself can read.
+
+    Root reads the file for the account, which could have put a FIFO or a symlink to root's key at
+    that path.
+    """
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_size <= most_bytes and _may_read(facts, uid)
+
+
+def _may_read(facts: os.stat_result, uid: int) -> bool:
+    if os.geteuid() or not uid:  # the kernel says so
+        return True
+    account = pwd.getpwuid(uid)
+    groups = os.getgrouplist(account.pw_name, account.pw_gid)
+    right = stat.S_IRGRP if facts.st_gid in groups else stat.S_IROTH
+    return bool(facts.st_mode & (stat.S_IRUSR if facts.st_uid == uid else right))
+
+
+def openssh_message_for_error(error: Exception) -> bytes:
+    """Return OpenSSH's message for a paramiko error, as explain_ssh_failure expects it."""
+    if isinstance(error, BadHostKeyException):
+        return CHANGED
+    if isinstance(error, AuthenticationException):
+        return DENIED
+    if "not found in known_hosts" in str(error):  # RejectPolicy
+        return UNKNOWN
+    return describe_error(error).encode()

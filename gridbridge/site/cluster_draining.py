@@ -1,0 +1,54 @@
+"""Drains a cluster: no more jobs or tasks are sent, running ones continue."""
+
+import os
+import pwd
+from collections.abc import Iterable
+from datetime import datetime
+
+from gridbridge.campaigns.tools import published_events_and_tasks
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.published import PublishedClusterDrain
+from gridbridge.state import drains, published_json
+
+MAX_CHARACTERS = 500
+
+
+def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
+    """Close a cluster to campaigns, and close the transfer queues that lead to it.
+
+    The poller and the runner act on it in their next cycles. Raises GridbridgeError for a cluster
+    that gridbridge sends nothing to, StateError for accounts other than root and the
+    service account.
+    """
+    _refuse_unknown(cluster, folder)
+    if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
+        raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
+    by = pwd.getpwuid(os.getuid()).pw_name
+    drains.drain_cluster(cluster, PublishedClusterDrain(by=by, at=now, reason=reason), folder)
+
+
+def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
+    """Reopen a drained cluster; GridbridgeError for a cluster that is not drained."""
+    if not drains.undrain_cluster(cluster, folder):
+        drained = ", ".join(sorted(drains.list_drained_clusters(folder))) or "none"
+        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {drained}")
+
+
+def _refuse_unknown(cluster: str, folder: str) -> None:
+    service = published_json.read_all_published_files(folder).service
+    queues = {route.cluster for route in service.routes} if service else set()
+    clusters = sorted(
+        queues | {row.name for row in published_events_and_tasks.published_grid_clusters(folder)}
+    )
+    if cluster not in clusters:
+        names = ", ".join(clusters) or "none, for no poller or runner has told of one yet"
+        raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
+
+
+def require_queue_to_cluster(cluster: str, reached: Iterable[str]) -> None:
+    """Raise GridbridgeError for a cluster that no transfer queue leads to."""
+    clusters = sorted(set(reached))
+    if cluster not in clusters:
+        hint = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
+        raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {hint}")

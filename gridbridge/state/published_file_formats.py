@@ -1,0 +1,239 @@
+"""Paths and formats of published files that hot programs read.
+
+Published files are world-readable, replaced by rename, and owned by the service account in a folder
+that only it can write. They contain nothing that `qstat` would hide.
+"""
+
+import os
+
+from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
+from gridbridge.model import key_value_lines, transfer_message, transfer_route
+from gridbridge.model.fixed_paths import PUBLISHED
+from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer_route import TransferRoute
+from gridbridge.shell import safe_files
+
+SERVICE = "service.json"  # the service's own state
+JOBS = "jobs"  # the folder of verified histories
+TOLD = "told"  # unverified histories, a folder for each person
+ACCOUNTING = "accounting"  # the folder of remote jobs' usage
+USAGE = "usage"  # usage that epilogs account for locally, a folder for each person
+FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
+JOBS_A_FOLDER = 1000  # jobs in a subfolder: a site keeps a million files
+LATEST_S = 32503680000  # the year 3000; this also rejects NaN
+WORDS_MAX_BYTES = 64 << 20  # a cluster offers at least one name for each host
+LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
+
+
+def published_route_path(queue: str, published: str = PUBLISHED) -> str:
+    """Return the path of a transfer queue's published route."""
+    return f"{published}/queues/{queue}"
+
+
+def request_mapping_path(queue: str, published: str = PUBLISHED) -> str:
+    """Return the path of the mapping of a transfer queue's resource requests."""
+    return f"{published}/mappings/{queue}"
+
+
+def offered_names_path(cluster: str, published: str = PUBLISHED) -> str:
+    """Return the path of the names that a remote cluster offers."""
+    return f"{published}/vocabularies/{cluster}"
+
+
+def local_only_queues_path(cluster: str, published: str = PUBLISHED) -> str:
+    """Return the path of the list of a cluster's local-only queues."""
+    return f"{published}/stays/{cluster}"
+
+
+def transfer_verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
+    """Return the path of the verdict on a person's transfer."""
+    return f"{published}/verdicts/{uid}/{transfer}"
+
+
+def answer_path_for_starter(wake: str, uid: int, published: str = PUBLISHED) -> str:
+    """Return the path of the answer to an ASK message, named by the asker's FIFO."""
+    return f"{published}/verdicts/{uid}/{wake}"
+
+
+def local_job_history_path(local: str, published: str = PUBLISHED) -> str:
+    """Return the path of the verified history of a local job or task (12 or 12.3)."""
+    return f"{published}/{JOBS}/{local}.json"
+
+
+def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
+    """Return the path of a person's unverified history of a job or task."""
+    return f"{published}/{TOLD}/{uid}/{local}.json"
+
+
+def remote_usage_path(job: int, task: int, published: str = PUBLISHED) -> str:
+    """Return the path of the usage of a local job's or task's remote jobs."""
+    name = f"{job}.{task}" if task else str(job)
+    return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
+
+
+def root_epilog_usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
+    """Return the path of a remote job's usage for the root epilog (sge-methods/usage)."""
+    return f"{published}/{USAGE}/{owner}/{local}"
+
+
+def load_values_path(published: str = PUBLISHED) -> str:
+    """Return the path of the published load values."""
+    return f"{published}/load"
+
+
+def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
+    """Read a transfer queue's route.
+
+    Raises UnconfiguredTransferQueue if the poller does not publish one.
+    """
+    try:
+        return transfer_route.decode_route(
+            safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
+        )
+    except FileNotFoundError as error:
+        raise UnconfiguredTransferQueue(
+            f"queue {queue} leads nowhere: it has no [queue.{queue}]"
+        ) from error
+
+
+def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
+    """Return whether a queue without a route may soon get one.
+
+    That is so if the configuration file is newer than service.json, which the service rewrites when
+    it loads or rejects a configuration.
+    """
+    if os.path.exists(published_route_path(queue, published)):
+        return True
+    try:
+        shown, written = os.stat(f"{published}/{SERVICE}"), os.stat(configuration)
+    except OSError:
+        return False
+    return written.st_ctime_ns >= shown.st_mtime_ns
+
+
+def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
+    """Read the mapping of a queue's resource requests; StateError if it is missing."""
+    path = request_mapping_path(queue, published)
+    try:
+        return safe_files.read_file_only_owner_writes(path, WORDS_MAX_BYTES)[0]
+    except FileNotFoundError as error:
+        raise StateError(f"{path}: not there; the poller publishes it") from error
+
+
+def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
+    """Read the names that a cluster offers; None if it has reported none."""
+    try:
+        return safe_files.read_file_only_owner_writes(
+            offered_names_path(cluster, published), WORDS_MAX_BYTES
+        )[0]
+    except FileNotFoundError:
+        return None
+
+
+def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
+    """Read a cluster's list of local-only queues; None if it has none."""
+    try:
+        return safe_files.read_file_only_owner_writes(
+            local_only_queues_path(cluster, published), WORDS_MAX_BYTES
+        )[0]
+    except FileNotFoundError:
+        return None
+
+
+def list_queues_with_routes(published: str = PUBLISHED) -> tuple[str, ...]:
+    """Return the transfer queues with published routes."""
+    names = os.listdir(f"{published}/queues")
+    # skip temporary files
+    return tuple(name for name in names if not name.startswith(safe_files.TEMPORARY))
+
+
+def remove_other_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
+    """Remove the routes and mappings of all queues but these."""
+    for folder in (f"{published}/queues", f"{published}/mappings"):
+        for queue in os.listdir(folder) if os.path.isdir(folder) else ():
+            if queue not in queues:
+                safe_files.remove_file(f"{folder}/{queue}")
+
+
+def read_verdict_or_reply(path: str) -> TransferMessage | None:
+    """Read a verdict or a reply; None while there is none."""
+    try:
+        return transfer_message.decode_transfer_message(
+            safe_files.read_file_only_owner_writes(path, transfer_message.MAX_BYTES)[0]
+        )
+    except FileNotFoundError:
+        return None
+
+
+def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
+    """Return how many verdicts and replies a person has."""
+    try:
+        return len(os.listdir(f"{published}/verdicts/{uid}"))
+    except FileNotFoundError:
+        return 0
+
+
+def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
+    """Set the mode of each person's folder of verdicts and replies."""
+    around = f"{published}/verdicts"
+    for uid in safe_files.list_folder(around):
+        os.chmod(f"{around}/{uid}", mode)
+
+
+def remove_unfetched_files(
+    open_transfers: frozenset[str], until: float, published: str = PUBLISHED
+) -> int:
+    """Remove published files that nobody fetched or finished until a time; return how many.
+
+    These are verdicts and replies without an open transfer, old usage, and temporary files of
+    killed writers.
+    """
+    removed = 0
+    for folder, folders, names in os.walk(published):
+        if folder == published and ACCOUNTING in folders:
+            folders.remove(ACCOUNTING)  # a large folder, which has its own sweep
+        is_fetched = folder.startswith(tuple(f"{published}/{subfolder}/" for subfolder in FETCHED))
+        for name in names:
+            is_left = is_fetched and name not in open_transfers
+            path = f"{folder}/{name}"
+            if (is_left or name.startswith(safe_files.TEMPORARY)) and os.lstat(
+                path
+            ).st_mtime < until:
+                safe_files.remove_file(path)
+                removed += 1
+    return removed
+
+
+def read_load_values(
+    path: str, now: float, owner: int | None = None
+) -> tuple[dict[str, str], float, bool]:
+    """Return the load values, their maximum age, and whether they are fresh.
+
+    Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
+    invalid file.
+    """
+    taken_at, stale_s, values = parse_load_values_file(path, owner)
+    return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
+
+
+def parse_load_values_file(
+    path: str, owner: int | None = None
+) -> tuple[float, float, dict[str, str]]:
+    """Return the time of the load values, their maximum age in seconds, and the values."""
+    data, _ = safe_files.read_file_only_owner_writes(path, LOAD_MAX_BYTES, owner)
+    head, newline, body = data.decode("ascii", "replace").partition("\n")
+    try:
+        taken_at, stale_s = map(float, head.split())
+    except ValueError as error:
+        raise ParseError(f"{path}: the first line is not a time and a limit") from error
+    if not 0 <= taken_at <= LATEST_S or not 0 <= stale_s <= LATEST_S:
+        raise ParseError(f"{path}: the first line has a time that can't be")
+    if not newline or not data.endswith(b"\n"):
+        raise ParseError(f"{path}: cut short")
+    rows = (line.partition("=") for line in body.splitlines())
+    return taken_at, stale_s, {name: value for name, _, value in rows}
+
+
+def encode_load_values(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
+    """Encode load values: a line with time and maximum age, then `complex=value` lines."""
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode_key_value_lines(values)

@@ -1,0 +1,131 @@
+"""Finds and checks the remote job of a transfer, for commands that its owner runs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gridbridge.batch import load_submit_adapter
+from gridbridge.batch.batch_adapter_table import adapter_of_cluster
+from gridbridge.batch.configured_cluster_routes import configured_cluster_address
+from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.model.policy import Policy
+from gridbridge.model.published import PublishedTransfer
+from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
+from gridbridge.model.transfer_route import Away
+from gridbridge.state import published_json as files
+
+if TYPE_CHECKING:
+    from gridbridge.batch.optional_adapter_protocols import UserJobRequestReader
+
+LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
+
+
+class RemoteActNotDone(GridbridgeError):
+    """A request of the user was not carried out; the text gives the reason."""
+
+
+class RemoteJobGone(RemoteActNotDone):
+    """The remote cluster does not list the remote job any more."""
+
+
+def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
+    """Return a cluster as this user reaches it; RemoteActNotDone if it is not configured."""
+    if cluster not in policy.clusters:
+        raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
+    return configured_cluster_address(policy, cluster).within(LIMIT_S)
+
+
+def require_request_listing(home: Away) -> "UserJobRequestReader[Away]":
+    """Return the adapter's ability to show requests; RemoteActNotDone if the adapter has none."""
+    if ability := adapter_of_cluster(home).shows_requests:
+        return ability
+    raise RemoteActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteActResult:
+    """The result of a command on one local job or task, as a sentence for the user."""
+
+    job: str  # 12, or 12.3
+    is_done: bool
+    text: str
+
+
+def act_on_remote_tasks(
+    job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
+) -> Iterator[RemoteActResult]:
+    """Act on each task of a job that is away; yield a result for each task.
+
+    `instead` is the command for a job that waits at home. Raises ParseError and
+    StateError.
+    """
+    transfers = open_transfers_of_job(job, folder)
+    if not transfers:
+        text = f"job {job}: no task is away; {instead} a job at home"
+        yield RemoteActResult(job=job, is_done=False, text=text)
+    yield from act_on_transfers_remote_jobs(transfers, act)
+
+
+def act_on_transfers_remote_jobs(
+    transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
+) -> Iterator[RemoteActResult]:
+    """Act on the remote job of each transfer; yield results, for failed acts, too."""
+    for transfer in transfers:
+        local = parse_transfer_name(transfer.transfer).local
+        try:
+            yield RemoteActResult(job=local, is_done=True, text=act(transfer))
+        except GridbridgeError as error:
+            yield RemoteActResult(job=local, is_done=False, text=f"job {local}: {error}")
+
+
+def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
+    """Return the open transfers of an owner."""
+    return tuple(
+        transfer
+        for transfer in files.read_all_published_files(folder).transfers
+        if transfer.owner == owner
+    )
+
+
+def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...]:
+    """Return the open transfers of a job or task; ParseError for an invalid job id."""
+    number, task = parse_local_job_and_task(job)
+    names = (
+        (transfer, parse_transfer_name(transfer.transfer))
+        for transfer in files.read_all_published_files(folder).transfers
+    )
+    return tuple(
+        transfer for transfer, name in names if name.job == number and task in (0, name.task)
+    )
+
+
+def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
+    """Query the remote job's owner and account; RemoteActNotDone unless both match the transfer."""
+    local = parse_transfer_name(transfer.transfer).local
+    if not transfer.remote_id:
+        raise RemoteActNotDone(
+            f"job {local} is being sent to {transfer.remote} and has no remote id yet"
+        )
+    owner, account = load_submit_adapter(where).query_owner_and_account(
+        where, str(transfer.remote_id)
+    )
+    if not owner:
+        raise RemoteJobGone(
+            f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended"
+        )
+    mine = where.login.user if where.login else me
+    if (owner, account) != (mine, transfer.transfer):
+        raise RemoteActNotDone(
+            f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}:"
+            f" not {transfer.transfer}"
+        )
+
+
+def parse_job_list(jobs: tuple[str, ...]) -> tuple[str, ...]:
+    """Parse job ids such as `12,13.2 14`; ParseError for an invalid job id."""
+    names = tuple(job for words in jobs for job in words.split(",") if job)
+    if not names:
+        raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")
+    for job in names:
+        parse_local_job_and_task(job)
+    return names

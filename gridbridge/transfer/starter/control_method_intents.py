@@ -1,0 +1,100 @@
+"""The intents of a local job's methods, in the order of the methods' starts.
+
+The shepherd runs methods side by side, so the order of their ends means nothing. Each method
+(suspend, resume, terminate) writes a note named by its shell's start time (proc(5): starttime).
+The latest note counts, and no lock is needed. DEAD overrides all other intents (LocalTask).
+"""
+
+import os
+import time
+
+from gridbridge.shell import safe_files
+from gridbridge.transfer.starter import task_notes
+
+ASKED, TOLD = "asked", "told"  # prefixes of new notes, and of notes that the service knows
+DOUBT = "doubt"  # prefix of a note: its process finds out whether the local job is to end
+START = 19  # index of starttime in /proc/PID/stat behind the process name
+TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
+
+Order = tuple[int, int]  # clock ticks since the host's boot, and a pid
+
+
+def process_start_time(pid: int) -> Order:
+    """Return a process's start time in clock ticks, and its pid."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[START]), pid
+
+
+def boot_clock_sort_key(age_s: float = 0.0) -> Order:
+    """Return the sort key of an event `age_s` seconds ago, by the boot-time clock.
+
+    A negative age counts as 0: a note from the future would override later notes.
+    """
+    return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
+
+
+def note_method_intent(folder: str, desired: str, order: Order) -> None:
+    """Write a note with a method's intent (message.DesiredJobState)."""
+    task_notes.write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
+
+
+def note_termination_check(folder: str) -> str:
+    """Note that this process finds out whether the local job is to end; return the note."""
+    start, pid = process_start_time(os.getpid())
+    path = f"{folder}/{DOUBT}.{start}.{pid}"
+    task_notes.write_note(path)
+    return path
+
+
+def is_termination_check_running(folder: str) -> bool:
+    """Say whether a living process still finds out whether the local job is to end."""
+    names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
+    return any(_lives((int(start), int(pid))) for _, start, pid in names)
+
+
+def newest_intent_note(folder: str) -> str:
+    """Return the name of the local job's latest intent note, empty without a note."""
+    return max(_notes(folder), key=_order, default="")
+
+
+def desired_state_in_note(name: str) -> str:
+    """Return the intent in an intent note's name; empty for an empty name."""
+    return name.rpartition(".")[2]
+
+
+def is_intent_reported(name: str) -> bool:
+    """Say whether the service knows an intent note's intent; true for an empty name."""
+    return not name.startswith(ASKED)
+
+
+def is_intent_older(name: str, order: Order) -> bool:
+    """Say whether an intent note is over 1 s older than `order`; true for an empty name."""
+    return not name or _order(name)[0] + TICKS < order[0]
+
+
+def mark_intent_reported(folder: str, name: str) -> None:
+    """Mark the latest intent note as known to the service, and remove older notes."""
+    settled = f"{TOLD}{name.removeprefix(ASKED)}"
+    os.rename(f"{folder}/{name}", f"{folder}/{settled}")
+    for note in _notes(folder):
+        if note != settled and _order(note) <= _order(settled):
+            safe_files.remove_file(f"{folder}/{note}")
+
+
+def _lives(order: Order) -> bool:
+    """Say whether the process still lives; a reused pid has another start time."""
+    try:
+        return process_start_time(order[1]) == order
+    except OSError:
+        return False
+
+
+def _notes(folder: str) -> list[str]:
+    return [name for name in os.listdir(folder) if name.startswith((f"{ASKED}.", f"{TOLD}."))]
+
+
+def _order(name: str) -> tuple[int, int, bool]:
+    """Return an intent note's sort key: time, pid, and new notes behind known notes."""
+    word, ticks, pid, _ = name.split(".")
+    return int(ticks), int(pid), word == ASKED

@@ -1,0 +1,152 @@
+"""Brings a record's remote job, and no other job, to the local job's state.
+
+An earlier step may have been killed before it noted the remote job's id. A reset remote cluster
+may have given a noted id to another job.
+"""
+
+import time
+
+from gridbridge.batch import load_submit_adapter
+from gridbridge.errors import RemoteJobNotOurs
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    TransferMessageKind,
+)
+from gridbridge.model.transfer_route import Away
+from gridbridge.transfer.starter import control_method_intents
+from gridbridge.transfer.starter.local_task import WARNED, own_login_name
+
+TYPE_CHECKING = False  # typing's own costs as much as json
+if TYPE_CHECKING:
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
+
+
+def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
+    """Bring the remote job to the local job's desired state; safe to repeat.
+
+    `message` has the local job's state as the service saw it. Returns False, for a retry, while a
+    process still finds out whether the local job is to end.
+    """
+    now = control_method_intents.boot_clock_sort_key()
+    if step.noted and not _is_wanted(step):
+        step.noted = ""
+    if step.noted == DesiredLocalJobState.DEAD:  # -notify leaves time to wait for the job's end
+        step.task.note_done(WARNED)
+        delete_remote_job(step.away, step.record)
+        return True
+    _learn(step, message, now)
+    if step.record.phase == StarterPhase.HELD and not _release(step):
+        return False
+    if step.record.phase == StarterPhase.RELEASED:
+        _act(step, step.task.desired())
+    return True
+
+
+def _is_wanted(step: "StarterStepContext") -> bool:
+    """Say whether the home cluster confirms the intent that a -notify signal announced."""
+    from gridbridge.transfer.starter import time_limit_or_deletion  # few starters get a signal
+
+    return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
+
+
+def _learn(
+    step: "StarterStepContext", message: TransferMessage | None, now: control_method_intents.Order
+) -> None:
+    """Note the local job's states that this step and the service saw, in order of time."""
+    desired = step.task.desired()
+    # the adopted transfer was suspended, and our task runs
+    if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
+        step.task.learn(DesiredLocalJobState.RUNNING, now)
+    if step.noted and step.noted != desired:
+        step.task.learn(step.noted, now)
+    if message:
+        step.task.learn(
+            message.desired,
+            control_method_intents.boot_clock_sort_key(time.time() - float(message.at)),
+        )
+
+
+def _release(step: "StarterStepContext") -> bool:
+    """Release the remote job if the local job is to run; False while that is unknown.
+
+    Carrying the inputs may take hours, so the local job's state is read again afterwards.
+    """
+    if not _is_to_run(step):
+        return True
+    _make_sure(step)
+    is_carried = _is_carried(step)
+    if step.task.is_in_doubt():  # read before is_dead: a deletion is noted before the doubt ends
+        return False
+    if is_carried and _is_to_run(step):
+        step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
+        step.note(phase=StarterPhase.RELEASED)
+    return True
+
+
+def _is_to_run(step: "StarterStepContext") -> bool:
+    return step.task.desired() in ("", DesiredLocalJobState.RUNNING)
+
+
+def _is_carried(step: "StarterStepContext") -> bool:
+    """Carry the declared inputs to the remote cluster; False if the job was deleted."""
+    if not step.record.stage:
+        return True
+    from gridbridge.transfer.starter import file_staging
+
+    return file_staging.stage_inputs(step)
+
+
+def _act(step: "StarterStepContext", desired: str) -> None:
+    """Suspend or resume the remote job, whether the remote job waits or runs."""
+    if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
+        return
+    _make_sure(step)
+    if desired == DesiredLocalJobState.SUSPENDED:
+        step.far.suspend_or_hold_job(step.away, step.record.remote_id)
+    elif not step.task.is_dead():
+        step.far.resume_or_release_job(step.away, step.record.remote_id)
+
+
+def _make_sure(step: "StarterStepContext") -> None:
+    """Check the remote job's owner and account once a step; RemoteJobNotOurs on a mismatch."""
+    if not step.is_sure:
+        is_remote_job_known(step.away, step.record)
+        step.is_sure = True
+
+
+def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
+    """Return the id of a held remote job of this transfer, empty without such a job."""
+    return load_submit_adapter(remote).find_held_job(remote, record.transfer, _owner(remote))
+
+
+def delete_remote_job(remote: Away, record: TransferMessage) -> None:
+    """Delete the remote job of a record, after a query that finds or verifies the job."""
+    if record.kind != TransferMessageKind.RECORD:
+        return
+    if not record.remote_id:
+        remote_id = find_held_remote_job(remote, record)  # finds only jobs of this owner
+    else:
+        remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
+    if remote_id:
+        load_submit_adapter(remote).delete_job(remote, remote_id)
+
+
+def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
+    """Say whether the remote cluster still lists the job of a record.
+
+    Raises RemoteJobNotOurs when the id belongs to another owner or transfer, as after a reset of
+    the remote cluster's job numbers.
+    """
+    owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
+    if owner_account[0] and owner_account != (_owner(remote), record.transfer):
+        raise RemoteJobNotOurs(
+            f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"
+            f" account {owner_account[1]!r}: not {record.transfer}"
+        )
+    return bool(owner_account[0])
+
+
+def _owner(remote: Away) -> str:
+    return remote.login.user if remote.login else own_login_name()
