@@ -113,14 +113,14 @@ def plan(folder: Path) -> int:
         DemandPolicySection,
         NodePoolSection,
     )
-    from gridbridge.model.settings import DefaultRequestsOfQueue
+    from gridbridge.model.settings import QueueRequests
 
     pools = {
         "small": NodePoolSection(
-            slots=4, resources=DefaultRequestsOfQueue(h_vmem="16G"), price=1, limit=5000
+            slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000
         ),
         "large": NodePoolSection(
-            slots=64, resources=DefaultRequestsOfQueue(h_vmem="256G"), price=20
+            slots=64, resources=QueueRequests(h_vmem="256G"), price=20
         ),
     }
     seen = observed_or_saved_cell.load_saved_situation(str(folder))

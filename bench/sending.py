@@ -21,7 +21,7 @@ from bench.rows import Row
 from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
@@ -91,7 +91,7 @@ class _Site:
             section={},
             is_of_copies=False,
         )
-        return VerifiedArrayTasks(cast("AsUserArrayArguments", order), brought, ledger)
+        return VerifiedArrayTasks(cast("AsUserArguments", order), brought, ledger)
 
     def _send(self, ledger: RootLedger, content: VerifiedArrayTasks, place: int) -> None:
         number = self._new[place]

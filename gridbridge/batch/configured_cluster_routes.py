@@ -8,10 +8,10 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind, RemoteJobClaimKind
+from gridbridge.model.cluster import Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,
@@ -24,7 +24,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
 )
 from gridbridge.model.transfer.transfer_config_sections import (
     AnyRule,
-    JobIdOrigin,
+    JobIdSide,
     Rules,
     TransferQueue,
 )
@@ -72,7 +72,7 @@ def _folder(policy: Policy, name: str) -> EmbeddedFolder:
 
 def oar_job_end_fifo(policy: Policy, cluster: Cluster) -> str:
     """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
-    if cluster.push is not JobEndPushKind.OAR:
+    if cluster.push is not EndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
@@ -142,7 +142,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
         remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
-        identity="" if section.identity is JobIdOrigin.HOME else section.identity.value,
+        identity="" if section.identity is JobIdSide.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
@@ -155,8 +155,8 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
     """Return what starters must know of a cluster's claims (model.transfer.claim)."""
-    if cluster.claim is not RemoteJobClaimKind.GRANT:
-        return "" if cluster.claim is RemoteJobClaimKind.NONE else cluster.claim.value
+    if cluster.claim is not Claim.GRANT:
+        return "" if cluster.claim is Claim.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
@@ -180,16 +180,16 @@ def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def default_resources_of_queue(policy: Policy, queue: str) -> DefaultRequestsOfQueue:
+def default_resources_of_queue(policy: Policy, queue: str) -> QueueRequests:
     """Return the resources that a transfer queue adds to its jobs' requests.
 
     A queue that is no longer configured adds nothing.
     """
-    return policy.queues[queue].asks if queue in policy.queues else DefaultRequestsOfQueue()
+    return policy.queues[queue].asks if queue in policy.queues else QueueRequests()
 
 
 def _with_asks(
-    rules: dict[tuple[str, str], RequestMappingRule], asks: DefaultRequestsOfQueue
+    rules: dict[tuple[str, str], RequestMappingRule], asks: QueueRequests
 ) -> dict[tuple[str, str], RequestMappingRule]:
     """Add a queue's default resources to the rules, in the home cluster's names."""
     for name, value in asks.items():

@@ -9,16 +9,16 @@ from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.settings import (
-    DefaultRequestsOfQueue,
-    RemoteAccountNames,
+    QueueRequests,
+    UserMap,
     config_key_description,
 )
 
 Table: TypeAlias = Mapping[str, object]
 
 TABLE_TYPES = (
-    RemoteAccountNames,
-    DefaultRequestsOfQueue,
+    UserMap,
+    QueueRequests,
 )  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")

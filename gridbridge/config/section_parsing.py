@@ -27,7 +27,7 @@ from gridbridge.config.key_descriptions import (
 from gridbridge.model.settings import (
     OBJECT_NAME,
     ConfigTextFormat,
-    RemoteAccountNames,
+    UserMap,
     config_key_description,
 )
 
@@ -307,7 +307,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
-    form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccountNames
+    form, is_users = config_key_description(key).form, config_key_type(key) is UserMap
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):

@@ -13,10 +13,10 @@ from gridbridge.config.key_descriptions import (
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import (
     MAX_PORT,
+    Claim,
     Cluster,
     ClusterKind,
-    JobEndPushKind,
-    RemoteJobClaimKind,
+    EndPushKind,
 )
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
@@ -34,7 +34,7 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the supported ones
+    pushes: Mapping[EndPushKind, str]  # unsupported values of `push`, with the supported ones
     has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
@@ -45,7 +45,7 @@ OF_KIND = {
     ClusterKind.GRIDENGINE: ClusterKindKeys(
         needs=NEEDS_PORTS,
         lacks=NO_FOLDER,
-        pushes={JobEndPushKind.OAR: "none or qevent"},
+        pushes={EndPushKind.OAR: "none or qevent"},
         has_environments=True,
     ),
     ClusterKind.OAR: ClusterKindKeys(
@@ -54,13 +54,13 @@ OF_KIND = {
             (*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone"
         )
         | NO_FOLDER,
-        pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
+        pushes={EndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
         needs={"folder": "the absolute path of the folder that the cluster is"},
         lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
-        pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
+        pushes={EndPushKind.QEVENT: NO_PUSH, EndPushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
     ),
@@ -122,8 +122,8 @@ def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
-    push = cluster.get("push", JobEndPushKind.NONE)
-    if push == JobEndPushKind.OAR and not address:
+    push = cluster.get("push", EndPushKind.NONE)
+    if push == EndPushKind.OAR and not address:
         yield f"push{KeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
     if users and not address:
         mistake = KeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
@@ -134,21 +134,21 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         yield f"ssh{KeyProblem(address, 'the local cluster', 'its programs run here')}"
     if cluster.get("spool_shared") is True:
         yield f"spool_shared{KeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
-    if push == JobEndPushKind.QEVENT:
+    if push == EndPushKind.QEVENT:
         yield f"push{KeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim without the shared file or the connection that it needs."""
-    claim = cluster.get("claim", RemoteJobClaimKind.NONE)
-    if claim not in (RemoteJobClaimKind.FILE, RemoteJobClaimKind.GRANT):
+    claim = cluster.get("claim", Claim.NONE)
+    if claim not in (Claim.FILE, Claim.GRANT):
         return
     if is_local or not keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {cluster_kind_name(cluster)}"
         yield f"claim{KeyProblem(claim, wrong, 'none: it is always reached')}"
-    elif claim == RemoteJobClaimKind.FILE and cluster.get("spool_shared") is not True:
+    elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
         yield f"claim{KeyProblem(claim, 'without a shared spool', right)}"
-    elif claim == RemoteJobClaimKind.GRANT and not cluster.get("ssh"):
+    elif claim == Claim.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
         yield f"claim{KeyProblem(claim, 'without ssh', right)}"

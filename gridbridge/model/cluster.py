@@ -11,8 +11,8 @@ from gridbridge.model.settings import (
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
-    RemoteAccountNames,
-    config_key,
+    UserMap,
+    setting,
 )
 
 MAX_PORT = 65535
@@ -29,7 +29,7 @@ class ClusterKind(StrEnum):
     EMBEDDED = "embedded"
 
 
-class JobEndPushKind(StrEnum):
+class EndPushKind(StrEnum):
     """The way in which a cluster reports the end of a job at once."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class JobEndPushKind(StrEnum):
     OAR = "oar"
 
 
-class RemoteJobClaimKind(StrEnum):
+class Claim(StrEnum):
     """The mechanism that keeps a recalled task's remote job from running."""
 
     NONE = "none"
@@ -49,52 +49,28 @@ class RemoteJobClaimKind(StrEnum):
 class Cluster:
     """A local or remote batch system as this machine reaches it."""
 
-    kind: ClusterKind = config_key(ClusterKind.GRIDENGINE, "the batch system")
-    root: str = config_key(
-        "/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH
-    )
-    cell: str = config_key("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
-    qmaster_port: int = config_key(
-        0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT
-    )
-    execd_port: int = config_key(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
-    binaries: str = config_key("", "its folder of programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
-    folder: str = config_key("", "the folder of an embedded cluster", form=PATH_OR_NONE)
-    shell: str = config_key("/bin/sh", "the shell that runs each job's wrapper", form=ABSOLUTE_PATH)
-    command_timeout_s: float = config_key(
-        15.0, "how long each of its programs may take", "s", 1, 600
-    )
-    spool_shared: bool = config_key(
-        False, "whether its nodes see the spool, to report ends of jobs"
-    )
-    remote_spool_dir: str = config_key(
-        SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH
-    )
-    ssh: str = config_key("", "the host of its programs, reached as each user", form=SSH_PLACE)
-    users: RemoteAccountNames = config_key(
-        RemoteAccountNames(), "by ssh: accounts with another name there", form=LOGIN_NAME
-    )
-    stage_dir: str = config_key(
-        ".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER
-    )
-    accounting: str = config_key(
-        "", "its accounting file, as this machine sees it", form=PATH_OR_NONE
-    )
-    push: JobEndPushKind = config_key(
-        JobEndPushKind.NONE, "how it reports at once that a job ended there"
-    )
-    push_limit_per_s: float = config_key(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
+    kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
+    root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
+    cell: str = setting("", "its $SGE_CELL", form=OBJECT_NAME, inherits="the cluster's name")
+    qmaster_port: int = setting(0, "its $SGE_QMASTER_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    execd_port: int = setting(0, "its $SGE_EXECD_PORT; Grid Engine needs it", "", 0, MAX_PORT)
+    binaries: str = setting("", "its folder of programs", form=ABSOLUTE_PATH, inherits=OF_DEBIAN)
+    folder: str = setting("", "the folder of an embedded cluster", form=PATH_OR_NONE)
+    shell: str = setting("/bin/sh", "the shell that runs each job's wrapper", form=ABSOLUTE_PATH)
+    command_timeout_s: float = setting(15.0, "how long each of its programs may take", "s", 1, 600)
+    spool_shared: bool = setting(False, "whether its nodes see the spool, to report ends of jobs")
+    remote_spool_dir: str = setting(SPOOL, "the path of the spool on its nodes", form=ABSOLUTE_PATH)
+    ssh: str = setting("", "the host of its programs, reached as each user", form=SSH_PLACE)
+    users: UserMap = setting(UserMap(), "by ssh: accounts with another name there", form=LOGIN_NAME)
+    stage_dir: str = setting(".gridbridge/stage", "by ssh: where carried files go", form=FAR_FOLDER)
+    accounting: str = setting("", "its accounting file, as this machine sees it", form=PATH_OR_NONE)
+    push: EndPushKind = setting(EndPushKind.NONE, "how it reports at once that a job ended there")
+    push_limit_per_s: float = setting(5.0, "the most ends a second by push", "1/s", 0.1, 1000)
 
-    claim: RemoteJobClaimKind = config_key(
-        RemoteJobClaimKind.NONE, "what lets waiting tasks come home while it does not answer"
-    )
-    claim_wait_s: float = config_key(
-        600.0, "how long a started job awaits its grant", "s", 10, 86400
-    )
+    claim: Claim = setting(Claim.NONE, "what lets waiting tasks come home while it does not answer")
+    claim_wait_s: float = setting(600.0, "how long a started job awaits its grant", "s", 10, 86400)
 
-    cost: float = config_key(
-        1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9
-    )
+    cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)
 
     def filled(self, name: str) -> "Cluster":
         """Return the cluster section with all inherited values filled in."""

@@ -85,7 +85,7 @@ class LocalOnlyQueues:
         return isinstance(local_queues, LocalOnlyQueues) and vars(self) == vars(local_queues)
 
     def __repr__(self) -> str:
-        return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
+        return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def keep(self, request: "JobRequest") -> "JobRequest":
         """Restrict a remote job's request to queues that send no jobs on."""

@@ -83,7 +83,7 @@ STATE_URL = ConfigTextFormat(  # no password, because everybody may read gridbri
 )
 
 
-def config_key(
+def setting(
     default: T,
     meaning: str,
     unit: str = "",
@@ -94,13 +94,13 @@ def config_key(
     inherits: str = "",
 ) -> T:
     """Define a key with its default; `inherits` names the source of an empty value."""
-    about = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
+    metadata = about(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
-        return field(default_factory=type(default), metadata=about)
-    return field(default=default, metadata=about)
+        return field(default_factory=type(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
-def config_key_metadata(
+def about(
     meaning: str,
     unit: str = "",
     low: float = 0,
@@ -109,11 +109,11 @@ def config_key_metadata(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
-    """Return the metadata of a configuration key; also for a key without a default."""
-    about = ConfigKeyDescription(
+    """Return the metadata that describe a configuration key."""
+    description = ConfigKeyDescription(
         meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits
     )
-    return {"setting": about}
+    return {"setting": description}
 
 
 def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
@@ -123,7 +123,7 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
     return about
 
 
-class RemoteAccountNames(dict[str, str]):
+class UserMap(dict[str, str]):
     """Remote accounts of people whose remote account has another name."""
 
     def account_of(self, person: str) -> str:
@@ -138,5 +138,5 @@ class RemoteAccountNames(dict[str, str]):
         return f"{account}@{cluster}" if account in self else account
 
 
-class DefaultRequestsOfQueue(dict[str, str]):
+class QueueRequests(dict[str, str]):
     """Default resource requests of a queue's jobs, by the resource's home name."""

@@ -115,7 +115,7 @@ class TransferMessage:
         return isinstance(message, TransferMessage) and vars(self) == vars(message)
 
     def __repr__(self) -> str:
-        return f"Message({encode_transfer_message(self).decode().strip().replace(chr(10), ', ')})"
+        return f"{type(self).__name__}({encode_transfer_message(self).decode().strip().replace(chr(10), ', ')})"
 
     def but(self, **values: str) -> "TransferMessage":
         """Return a copy of the message with some values replaced."""

@@ -155,7 +155,7 @@ class TransferRoute:
     remote_binaries: str
     remote_timeout_s: str
     remote_shell: str  # the shell that runs the wrapper at the remote cluster
-    remote_mapped: str  # yes: requests are translated (model.transfer.request_rules)
+    remote_mapped: str  # yes: requests are translated (model.transfer.request_mapping_rules)
     remote_spool: str  # the spool's path on remote hosts; empty: not visible
     remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
     remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports

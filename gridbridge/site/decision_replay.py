@@ -38,7 +38,7 @@ PROGRAMS = MappingProxyType(
             ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
             ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),
             ProgramDecisionReplay(
-                balance_journal.PROGRAM, balance_journal.recompute_recorded_node_acts
+                balance_journal.PROGRAM, balance_journal.replay_recorded_node_acts
             ),
             ProgramDecisionReplay(
                 rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision

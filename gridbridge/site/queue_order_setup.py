@@ -19,9 +19,9 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SharedSettingUndo,
 )
 from gridbridge.model.site.site_section import (
+    QueueOrder,
     RenumberedTransferQueue,
     TransferQueueOffer,
-    TransferQueueOrder,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
@@ -39,7 +39,7 @@ def plan_queue_sequence_numbers(
     """Return the steps that change sequence numbers, with the reason for each queue's number."""
     order = policy.site.queue_order
     queue_offers = transfer_queue_offers(policy, folder)
-    if order is TransferQueueOrder.SEQ_NO:
+    if order is QueueOrder.SEQ_NO:
         changed = transfer_queue_order.restore_former_queue_numbers(queue_offers, _former(former))
     else:
         changed = transfer_queue_order.renumber_transfer_queues(queue_offers, order)
@@ -80,7 +80,7 @@ def apply_queue_sequence_numbers(
     former: str = ORDERED,
 ) -> None:
     """Apply the steps; original numbers are recorded until they are restored."""
-    is_back = policy.site.queue_order is TransferQueueOrder.SEQ_NO
+    is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
     plain = [queue_setup.step_without_undo(step) for step in steps]

@@ -10,7 +10,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDirFacts
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
@@ -78,7 +78,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
+def _people(policy: Policy, named: UserMap) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
     If a cluster lists users, only listed users have an account there.

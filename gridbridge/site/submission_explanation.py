@@ -27,7 +27,7 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import TransferQueueOrder
+from gridbridge.model.site.site_section import QueueOrder
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_config_sections import TransferQueue
@@ -196,7 +196,7 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
 def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     """Say in which order the queues are tried that would take a job, where that is by policy."""
     order = policy.site.queue_order
-    if order is TransferQueueOrder.SEQ_NO:
+    if order is QueueOrder.SEQ_NO:
         return ()
     try:
         offers = queue_order_setup.transfer_queue_offers(policy)

@@ -47,7 +47,7 @@ def comparisons(source: str) -> Iterator[str]:
 def names(code: ast.AST) -> set[str]:
     """Return the names and words in code, but a job end's way to be told, which is no kind."""
     nodes = tuple(ast.walk(code))
-    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("PushKind.")}
+    pushes = {id(node) for node in nodes if ast.unparse(node).startswith("EndPushKind.")}
     return (
         {node.attr for node in nodes if isinstance(node, ast.Attribute) and id(node) not in pushes}
         | {node.id for node in nodes if isinstance(node, ast.Name)}

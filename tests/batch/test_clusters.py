@@ -14,18 +14,18 @@ from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
-from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
+from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import DefaultRequestsOfQueue, RemoteAccountNames
+from gridbridge.model.settings import QueueRequests, UserMap
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     AmountUnit,
     AnyRule,
-    OarPropertyRelation,
     PeMappingRule,
     ProjectMappingRule,
     QueueMappingRule,
+    Relation,
     ResourceMappingRule,
     TransferQueue,
 )
@@ -33,9 +33,7 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import IdleSshSessions
 
-MEMORY = ResourceMappingRule(
-    to="memnode", unit=AmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST
-)
+MEMORY = ResourceMappingRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
     ("resource", "arch"): ResourceMappingRule(),
@@ -46,8 +44,8 @@ RULES: dict[tuple[str, str], AnyRule] = {
 
 
 def a_policy(**more: object) -> Policy:
-    users = RemoteAccountNames({"alice": "al_gamma", "gridbridge": "gb_gamma"})
-    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=JobEndPushKind.OAR)
+    users = UserMap({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=EndPushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
@@ -162,7 +160,7 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     hard: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
     """In the words of home, which the cluster's rules convert."""
-    policy, asks = a_policy(), DefaultRequestsOfQueue({"mem_free": "64G", "h_rt": "3600"})
+    policy, asks = a_policy(), QueueRequests({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
     rules = request_mapping_rules.decode_request_mapping(
@@ -177,7 +175,7 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
-    policy, asks = a_policy(), DefaultRequestsOfQueue({"mem_free": "64G"})
+    policy, asks = a_policy(), QueueRequests({"mem_free": "64G"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 

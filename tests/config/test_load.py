@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
+from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
@@ -92,7 +92,7 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
     assert policy.clusters["beta"] == Cluster(
         kind=ClusterKind.GRIDENGINE,
         cell="b",
-        push=JobEndPushKind.QEVENT,
+        push=EndPushKind.QEVENT,
         spool_shared=True,
         binaries="/usr/lib/gridengine",
         qmaster_port=6444,

@@ -13,7 +13,7 @@ from gridbridge.config.key_descriptions import Table, subtable_or_empty
 from gridbridge.config.section_parsing import SectionsOfOneName, UnnamedSection
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import config_key
+from gridbridge.model.settings import setting
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.transfer import transfer_config_sections
 
@@ -22,7 +22,7 @@ from gridbridge.model.transfer import transfer_config_sections
 class Squeeze:
     """A capability's part of the file."""
 
-    margin: int = config_key(2, "hosts that stay free", "hosts", 0, 10)
+    margin: int = setting(2, "hosts that stay free", "hosts", 0, 10)
 
 
 class Squeezing:

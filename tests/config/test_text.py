@@ -13,10 +13,10 @@ from gridbridge.config import key_descriptions, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.cluster import (
     MAX_PORT,
+    Claim,
     Cluster,
     ClusterKind,
-    JobEndPushKind,
-    RemoteJobClaimKind,
+    EndPushKind,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
@@ -32,8 +32,8 @@ from gridbridge.model.settings import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
-    DefaultRequestsOfQueue,
-    RemoteAccountNames,
+    QueueRequests,
+    UserMap,
     config_key_description,
 )
 from gridbridge.model.site.site_section import SiteSection
@@ -47,11 +47,11 @@ from gridbridge.model.transfer.transfer_config_sections import (
     STAGED_OUT,
     THERE,
     BreakerSection,
-    OarPropertyRelation,
     PeMappingRule,
     PollerSection,
     ProjectMappingRule,
     QueueMappingRule,
+    Relation,
     ResourceMappingRule,
     RetentionSection,
     TransferQueue,
@@ -107,14 +107,12 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.floats(known.low, known.high)
     if key.type is str:
         return TEXTS[known.form.right]
-    if key.type is DefaultRequestsOfQueue:  # what every cluster has, an OAR server, too
+    if key.type is QueueRequests:  # what every cluster has, an OAR server, too
         return st.builds(
-            DefaultRequestsOfQueue, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
+            QueueRequests, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
         )
-    if key.type is RemoteAccountNames:
-        return st.builds(
-            RemoteAccountNames, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart)
-        )
+    if key.type is UserMap:
+        return st.builds(UserMap, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
     return st.sampled_from(list(key.type))
 
 
@@ -145,7 +143,7 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
-    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceMappingRule else {}
+    plain |= {"relation": Relation.AS_USUAL} if rule is ResourceMappingRule else {}
     plain |= {"spread": ""} if rule is PeMappingRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
@@ -155,26 +153,24 @@ POLLERS = sections_of(PollerSection).filter(lambda poller: poller.stale_s > poll
 PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
     **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
-    "push": st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.QEVENT]),
+    "push": st.sampled_from([EndPushKind.NONE, EndPushKind.QEVENT]),
     "folder": "",
 }
 USUAL = Cluster()
-HERE = sections_of(
-    Cluster, **CELL, ssh="", users=RemoteAccountNames(), claim=RemoteJobClaimKind.NONE
-)
+HERE = sections_of(Cluster, **CELL, ssh="", users=UserMap(), claim=Claim.NONE)
 SHARED = sections_of(
     Cluster,
     **CELL,
     ssh="",
-    users=RemoteAccountNames(),
+    users=UserMap(),
     spool_shared=True,
-    claim=RemoteJobClaimKind.FILE,
+    claim=Claim.FILE,
 )
 BY_SSH = sections_of(
     Cluster,
-    **{**CELL, "push": JobEndPushKind.NONE},
+    **{**CELL, "push": EndPushKind.NONE},
     spool_shared=False,
-    claim=RemoteJobClaimKind.NONE,
+    claim=Claim.NONE,
 )
 OF_OAR = sections_of(
     Cluster,
@@ -186,8 +182,8 @@ OF_OAR = sections_of(
     execd_port=0,
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
-    push=st.sampled_from([JobEndPushKind.NONE, JobEndPushKind.OAR]),
-    claim=RemoteJobClaimKind.NONE,
+    push=st.sampled_from([EndPushKind.NONE, EndPushKind.OAR]),
+    claim=Claim.NONE,
 )
 FOLDERS = sections_of(
     Cluster,
@@ -199,10 +195,10 @@ FOLDERS = sections_of(
     execd_port=0,
     binaries="",
     ssh="",
-    users=RemoteAccountNames(),
+    users=UserMap(),
     accounting="",
-    push=JobEndPushKind.NONE,
-    claim=RemoteJobClaimKind.NONE,
+    push=EndPushKind.NONE,
+    claim=Claim.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.decisions.site.stale_service_configuration import find_unreloadable_changes
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 
@@ -69,7 +69,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
 
 def by_ssh(**accounts: str) -> Policy:
-    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccountNames(accounts))
+    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=UserMap(accounts))
     return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
 
 

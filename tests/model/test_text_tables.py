@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 
-USERS = RemoteAccountNames(alice="al", bob="carol")
+USERS = UserMap(alice="al", bob="carol")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import GridEngineCell, OarServer
 from gridbridge.privileged.arrays import campaign_array_job
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
@@ -53,7 +53,7 @@ def read(
     )
     with RootLedger(12, str(folder / "ledger")) as ledger:
         found = VerifiedArrayTasks(
-            cast("AsUserArrayArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger
+            cast("AsUserArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger
         )
         return tuple(
             found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)

@@ -367,7 +367,7 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, ssh_session):
         monkeypatch.setattr(
-            module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
+            module, "remote_shell_ssh_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
         )
 
     with pytest.raises(

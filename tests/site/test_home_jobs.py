@@ -93,7 +93,7 @@ def test_a_job_that_asks_for_another_queue_goes_to_none(tmp_path: Path) -> None:
 
     assert found
     assert not found.queues[0].would_take
-    assert found.queues[0].why.endswith("it asks for -q all.q")
+    assert found.queues[0].why.endswith("which requests -q all.q")
 
 
 def test_a_job_that_home_does_not_list_is_none(tmp_path: Path) -> None:

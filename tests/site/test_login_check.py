@@ -8,7 +8,7 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import ssh_login_inspection
 
@@ -16,14 +16,14 @@ from gridbridge.site import ssh_login_inspection
 @pytest.mark.parametrize(
     ("users", "tried"),
     [
-        (RemoteAccountNames(alice="al_delta", gridbridge="gb_delta"), []),
-        (RemoteAccountNames(alice="al_delta", carol="carol"), ["carol"]),
-        (RemoteAccountNames(gridbridge="gb_delta"), ["carol"]),
+        (UserMap(alice="al_delta", gridbridge="gb_delta"), []),
+        (UserMap(alice="al_delta", carol="carol"), ["carol"]),
+        (UserMap(gridbridge="gb_delta"), ["carol"]),
     ],
     ids=["others are named", "named", "nobody is named"],
 )
 def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
-    users: RemoteAccountNames, tried: list[str], monkeypatch: pytest.MonkeyPatch
+    users: UserMap, tried: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise GridbridgeError("no")

@@ -11,16 +11,16 @@ from math import inf
 
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_section import (
+    QueueOrder,
     RenumberedTransferQueue,
     TransferQueueOffer,
-    TransferQueueOrder,
 )
 from gridbridge.model.status_report import with_noun
 
 WORDS = {
-    TransferQueueOrder.SEQ_NO: "by their seq_no",
-    TransferQueueOrder.WAIT: "the least expected wait first",
-    TransferQueueOrder.COST: "the least cost first",
+    QueueOrder.SEQ_NO: "by their seq_no",
+    QueueOrder.WAIT: "the least expected wait first",
+    QueueOrder.COST: "the least cost first",
 }
 
 
@@ -37,7 +37,7 @@ def estimated_wait_per_slot(offer: TransferQueueOffer) -> float:
 
 
 def rank_transfer_queues(
-    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder
+    offers: Iterable[TransferQueueOffer], order: QueueOrder
 ) -> tuple[TransferQueueOffer, ...]:
     """Return transfer queues in the order in which the scheduler should try them.
 
@@ -46,21 +46,21 @@ def rank_transfer_queues(
     present = sorted(
         offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue)
     )
-    if order is TransferQueueOrder.SEQ_NO:
+    if order is QueueOrder.SEQ_NO:
         return tuple(present)
-    if order is TransferQueueOrder.WAIT:
+    if order is QueueOrder.WAIT:
         return tuple(sorted(present, key=estimated_wait_per_slot))
     return tuple(sorted(present, key=lambda offer: (offer.cost, estimated_wait_per_slot(offer))))
 
 
 def renumber_transfer_queues(
-    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder
+    offers: Iterable[TransferQueueOffer], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues whose seq_no changes to follow `order`.
 
     The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
     """
-    if order is TransferQueueOrder.SEQ_NO:
+    if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [
         (offer, offer.seq_no)
@@ -98,7 +98,7 @@ def restore_former_queue_numbers(
 
 
 def is_queue_order_set_up(
-    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder, former: Mapping[str, int]
+    offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> bool:
     """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
@@ -106,16 +106,16 @@ def is_queue_order_set_up(
     waits. Costs change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
-    if order is TransferQueueOrder.SEQ_NO:
+    if order is QueueOrder.SEQ_NO:
         return not restore_former_queue_numbers(all_offers, former)
     if not former:
         return not renumber_transfer_queues(all_offers, order)
-    costs = [queue.cost for queue in rank_transfer_queues(all_offers, TransferQueueOrder.SEQ_NO)]
-    return order is TransferQueueOrder.WAIT or costs == sorted(costs)
+    costs = [queue.cost for queue in rank_transfer_queues(all_offers, QueueOrder.SEQ_NO)]
+    return order is QueueOrder.WAIT or costs == sorted(costs)
 
 
 def queue_order_finding(
-    offers: Iterable[TransferQueueOffer], order: TransferQueueOrder, former: Mapping[str, int]
+    offers: Iterable[TransferQueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> CheckFinding:
     """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
     is_right = is_queue_order_set_up(offers, order, former)
@@ -129,14 +129,14 @@ def queue_order_finding(
     )
 
 
-def queue_rank_reason(offer: TransferQueueOffer, order: TransferQueueOrder) -> str:
+def queue_rank_reason(offer: TransferQueueOffer, order: QueueOrder) -> str:
     """Return the figures that decide a transfer queue's rank."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
-    return f"cost {offer.cost:g}, {standing}" if order is TransferQueueOrder.COST else standing
+    return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
-def describe_queue_order(offers: Iterable[TransferQueueOffer], order: TransferQueueOrder) -> str:
+def describe_queue_order(offers: Iterable[TransferQueueOffer], order: QueueOrder) -> str:
     """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     order_words = ", then ".join(

@@ -34,7 +34,7 @@ class StayHomeRequestChange:
         return hash((self.hard, self.queues))
 
     def __repr__(self) -> str:
-        return f"Mark(hard={self.hard!r}, queues={self.queues!r})"
+        return f"{type(self).__name__}(hard={self.hard!r}, queues={self.queues!r})"
 
 
 def stay_home_request_changes(

@@ -64,7 +64,7 @@ class HomeOrRemoteRequest:
         )
 
     def __repr__(self) -> str:
-        return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+        return f"{type(self).__name__}({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
 
 
 def translate_request(

@@ -8,13 +8,11 @@ from fnmatch import fnmatchcase
 
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
-def why_cluster_refuses_owner(
-    owner: str, users: RemoteAccountNames, account: str, section: str
-) -> str:
+def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section: str) -> str:
     """Say why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:

@@ -50,7 +50,7 @@ def balance_journal_entry(
     )
 
 
-def recompute_recorded_node_acts(situation: Kept) -> list[str]:
+def replay_recorded_node_acts(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
         decode_model_value(situation["world"], BalancerNodesSnapshot),

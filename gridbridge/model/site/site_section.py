@@ -3,14 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.settings import (
-    ACCOUNT,
-    CLUSTER_NAME,
-    SSH_PLACE,
-    STATE_URL,
-    config_key,
-    config_key_metadata,
-)
+from gridbridge.model.settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, about, setting
 
 MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 
@@ -24,7 +17,7 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-class TransferQueueOrder(StrEnum):
+class QueueOrder(StrEnum):
     """The criterion by which the scheduler orders transfer queues for a job."""
 
     SEQ_NO = "seq_no"
@@ -36,24 +29,14 @@ class TransferQueueOrder(StrEnum):
 class SiteSection:
     """Settings of this host and its home cluster, section [site]."""
 
-    cluster: str = field(
-        metadata=config_key_metadata("the name of this site and its cluster", form=CLUSTER_NAME)
-    )
-    service_account: str = config_key(
-        "gridbridge", "the service's account, never root", form=ACCOUNT
-    )
-    state: str = config_key(
-        "sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL
-    )
-    min_uid: int = config_key(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
-    transfer_host: str = config_key("", "where grid commands of login nodes run", form=SSH_PLACE)
-    keep_decisions_h: float = config_key(
-        168.0, "how long decisions are kept for replay", "h", 0, 8760
-    )
-    queue_order: TransferQueueOrder = config_key(
-        TransferQueueOrder.SEQ_NO, "what orders the transfer queues"
-    )
-    log_level: LogLevel = config_key(LogLevel.INFO, "the least important lines that are logged")
+    cluster: str = field(metadata=about("the name of this site and its cluster", form=CLUSTER_NAME))
+    service_account: str = setting("gridbridge", "the service's account, never root", form=ACCOUNT)
+    state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
+    min_uid: int = setting(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
+    transfer_host: str = setting("", "where grid commands of login nodes run", form=SSH_PLACE)
+    keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
+    queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
+    log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

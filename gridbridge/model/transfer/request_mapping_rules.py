@@ -15,7 +15,7 @@ class RequestMappingRule:
 
     to: str  # the remote name; empty: the same name
     scale: str  # the factor of the amount, a number
-    unit: str  # the amount's remote unit (model.amounts); empty: unchanged
+    unit: str  # the amount's remote unit (model.grid_engine_amounts); empty: unchanged
     relation: str  # the SQL relation of an OAR property to the amount
     default: str  # the value for jobs without this request, in home units
     drop: str  # yes: not requested at the remote cluster
@@ -32,7 +32,7 @@ class RequestMappingRule:
 
     def __repr__(self) -> str:
         set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
-        return f"Rule({set_ones})"
+        return f"{type(self).__name__}({set_ones})"
 
 
 PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up")

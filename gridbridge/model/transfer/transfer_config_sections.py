@@ -16,9 +16,9 @@ from gridbridge.model.settings import (
     OAR_TYPES,
     OBJECT_NAME,
     ConfigTextFormat,
-    DefaultRequestsOfQueue,
-    config_key,
-    config_key_metadata,
+    QueueRequests,
+    about,
+    setting,
 )
 from gridbridge.model.transfer import request_mapping_rules, staged_paths
 
@@ -38,7 +38,7 @@ MAX_SLOTS = 9_999_999  # sge_pe(5), slots
 YEAR_S = 31_536_000
 
 
-class JobIdOrigin(StrEnum):
+class JobIdSide(StrEnum):
     """The cluster whose job number a remote job's JOB_ID shows."""
 
     HOME = "home"
@@ -49,88 +49,52 @@ class JobIdOrigin(StrEnum):
 class TransferQueue:
     """A [queue.NAME] section: a home queue whose jobs run at a remote cluster."""
 
-    cluster: str = field(
-        metadata=config_key_metadata("the remote cluster that runs its jobs", form=CLUSTER_NAME)
-    )
-    pending_limit: int = field(
-        metadata=config_key_metadata("waiting jobs that close it", "jobs", 0, MAX_SLOTS)
-    )
-    slots: int = field(
-        metadata=config_key_metadata("its slots, as setup writes them", "slots", 1, MAX_SLOTS)
-    )
-    asks: DefaultRequestsOfQueue = config_key(
-        DefaultRequestsOfQueue(), "what its jobs ask for by default", form=ASKED
-    )
-    oar_queue: str = config_key(
-        "", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE
-    )
-    oar_type: str = config_key(
-        "", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES
-    )
-    remote_usage: bool = config_key(True, "whether an epilog adds remote usage to local accounting")
-    identity: JobIdOrigin = config_key(
-        JobIdOrigin.HOME, "whether JOB_ID is the home or the remote number"
-    )
-    staged: bool = config_key(
-        True, "by ssh: whether standard output and error of every job come home"
-    )
-    stage_in: str = config_key(
-        "", "by ssh: files carried there if a job names none", form=STAGED_IN
-    )
-    stage_out: str = config_key(
-        "", "by ssh: files carried home if a job names none", form=STAGED_OUT
-    )
-    recall_wait_s: float = config_key(
-        600.0, "a task comes home after this; 0: never", "s", 0, YEAR_S
-    )
-    recall_limit: int = config_key(2, "how often a task is recalled at most", "recalls", 1, 100)
-    recall_unreachable_s: float = config_key(300.0, "silence before tasks return", "s", 10, YEAR_S)
+    cluster: str = field(metadata=about("the remote cluster that runs its jobs", form=CLUSTER_NAME))
+    pending_limit: int = field(metadata=about("waiting jobs that close it", "jobs", 0, MAX_SLOTS))
+    slots: int = field(metadata=about("its slots, as setup writes them", "slots", 1, MAX_SLOTS))
+    asks: QueueRequests = setting(QueueRequests(), "what its jobs ask for by default", form=ASKED)
+    oar_queue: str = setting("", "of OAR: the queue of jobs that ask for no queue", form=OAR_QUEUE)
+    oar_type: str = setting("", "of OAR: its jobs' types, as oarsub -t takes them", form=OAR_TYPES)
+    remote_usage: bool = setting(True, "whether an epilog adds remote usage to local accounting")
+    identity: JobIdSide = setting(JobIdSide.HOME, "whether JOB_ID is the home or the remote number")
+    staged: bool = setting(True, "by ssh: whether standard output and error of every job come home")
+    stage_in: str = setting("", "by ssh: files carried there if a job names none", form=STAGED_IN)
+    stage_out: str = setting("", "by ssh: files carried home if a job names none", form=STAGED_OUT)
+    recall_wait_s: float = setting(600.0, "a task comes home after this; 0: never", "s", 0, YEAR_S)
+    recall_limit: int = setting(2, "how often a task is recalled at most", "recalls", 1, 100)
+    recall_unreachable_s: float = setting(300.0, "silence before tasks return", "s", 10, YEAR_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerSection:
     """The [poller] section: the one process that queries remote clusters."""
 
-    interval_s: float = config_key(5.0, "the least time between queries of a cluster", "s", 5, 3600)
-    query_share: float = config_key(
-        0.05, "the largest share of time that queries take", "", 0.001, 1
-    )
-    spool_interval_s: float = config_key(
-        0.5, "the time between two looks at the spool", "s", 0.1, 60
-    )
-    stale_s: float = config_key(30.0, "load values older than this close the queues", "s", 5, 86400)
-    lost_polls: int = config_key(
-        2, "good answers without a job before a look-up", "answers", 1, 100
-    )
-    ended_lookup_s: float = config_key(
-        600.0, "how long a lost job's end is looked up", "s", 1, 86400
-    )
-    vocabulary_s: float = config_key(60.0, "the pause between readings of names", "s", 5, 86400)
-    spool_files_per_uid: int = config_key(
-        2000, "most spool messages of a user", "files", 1, 1_000_000
-    )
+    interval_s: float = setting(5.0, "the least time between queries of a cluster", "s", 5, 3600)
+    query_share: float = setting(0.05, "the largest share of time that queries take", "", 0.001, 1)
+    spool_interval_s: float = setting(0.5, "the time between two looks at the spool", "s", 0.1, 60)
+    stale_s: float = setting(30.0, "load values older than this close the queues", "s", 5, 86400)
+    lost_polls: int = setting(2, "good answers without a job before a look-up", "answers", 1, 100)
+    ended_lookup_s: float = setting(600.0, "how long a lost job's end is looked up", "s", 1, 86400)
+    vocabulary_s: float = setting(60.0, "the pause between readings of names", "s", 5, 86400)
+    spool_files_per_uid: int = setting(2000, "most spool messages of a user", "files", 1, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSection:
     """The [breaker] section: failures and pauses that close transfer queues."""
 
-    failures: int = config_key(
-        5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000
-    )
-    fast_s: float = config_key(60.0, "a job that fails within this time failed fast", "s", 1, 3600)
-    pause_s: float = config_key(
-        60.0, "the first pause of the queues; then it doubles", "s", 1, 86400
-    )
-    pause_max_s: float = config_key(3600.0, "how long the queues close at most", "s", 1, 86400)
+    failures: int = setting(5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000)
+    fast_s: float = setting(60.0, "a job that fails within this time failed fast", "s", 1, 3600)
+    pause_s: float = setting(60.0, "the first pause of the queues; then it doubles", "s", 1, 86400)
+    pause_max_s: float = setting(3600.0, "how long the queues close at most", "s", 1, 86400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSection:
     """The [retention] section: how long finished transfers and usage are stored."""
 
-    closed_h: float = config_key(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
-    accounting_d: float = config_key(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
+    closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
+    accounting_d: float = setting(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
 
 
 THERE = ConfigTextFormat(
@@ -177,7 +141,7 @@ class AmountUnit(StrEnum):
     CLOCK = grid_engine_amounts.CLOCK
 
 
-class OarPropertyRelation(StrEnum):
+class Relation(StrEnum):
     """The relation of an OAR property to the requested value."""
 
     AS_USUAL = ""
@@ -192,47 +156,41 @@ class OarPropertyRelation(StrEnum):
 class ResourceMappingRule:
     """The mapping rule for a resource that a job requests with -l."""
 
-    to: str = config_key("", "its name there", form=RESOURCE_THERE)
-    scale: float = config_key(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
-    unit: AmountUnit = config_key(
-        AmountUnit.AS_IT_IS, "the unit in which the amount is written there"
-    )
-    relation: OarPropertyRelation = config_key(
-        OarPropertyRelation.AS_USUAL, "of OAR: how a property compares; empty is ="
-    )
-    default: str = config_key(
-        "", "the value that is asked for when a job asks for none", form=AMOUNT
-    )
-    drop: bool = config_key(False, "whether it is left out there")
-    require: bool = config_key(False, "whether a job has to ask for it")
-    reject: str = config_key("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "its name there", form=RESOURCE_THERE)
+    scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
+    unit: AmountUnit = setting(AmountUnit.AS_IT_IS, "the unit in which the amount is written there")
+    relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
+    default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
+    drop: bool = setting(False, "whether it is left out there")
+    require: bool = setting(False, "whether a job has to ask for it")
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeMappingRule:
     """The mapping rule for a parallel environment."""
 
-    to: str = config_key("", "its name there", form=THERE)
-    scale: float = config_key(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
-    spread: str = config_key("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
-    reject: str = config_key("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "its name there", form=THERE)
+    scale: float = setting(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
+    spread: str = setting("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectMappingRule:
     """The mapping rule for a project; the rule for all covers jobs without a project."""
 
-    to: str = config_key("", "its name there", form=THERE)
-    drop: bool = config_key(False, "whether jobs have no project there")
-    reject: str = config_key("", "why none of its jobs can go there", form=ANY_TEXT)
+    to: str = setting("", "its name there", form=THERE)
+    drop: bool = setting(False, "whether jobs have no project there")
+    reject: str = setting("", "why none of its jobs can go there", form=ANY_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMappingRule:
     """The mapping rule for a requested queue; an unmapped queue exists only at home."""
 
-    to: str = config_key("", "the queue that is asked for there", form=ASKED_FOR)
-    reject: str = config_key("", "why no job that asks for it can go there", form=ANY_TEXT)
+    to: str = setting("", "the queue that is asked for there", form=ASKED_FOR)
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
 
 
 AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule

@@ -4,7 +4,7 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged import owner
 
 
-class ArraySendProgress:
+class SendProgress:
     """An array and its progress in a call of send-arrays."""
 
     def __init__(self, array: CampaignArrayId, index: int) -> None:

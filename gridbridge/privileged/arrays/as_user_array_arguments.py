@@ -21,7 +21,7 @@ USAGE = {
 }
 
 
-class AsUserArrayArguments:
+class AsUserArguments:
     """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
@@ -58,7 +58,7 @@ class AsUserArrayArguments:
         """Say whether root has configured a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
-    def at(self, cluster: str) -> "AsUserArrayArguments":
+    def at(self, cluster: str) -> "AsUserArguments":
         """Return the same order, addressed to another configured cluster."""
         from copy import copy  # few orders concern several clusters
 

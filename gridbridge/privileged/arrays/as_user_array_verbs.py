@@ -27,7 +27,7 @@ from gridbridge.privileged.arrays.as_user_array_arguments import (
     DELETE_WAITING,
     SEND,
     SEND_COPIES,
-    AsUserArrayArguments,
+    AsUserArguments,
     is_array_number,
     read_config_or_owner_not_ready,
 )
@@ -48,7 +48,7 @@ def perform_array_verb(arguments: list[str]) -> NoReturn:
         _end(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "take-up":
         _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
-    order = AsUserArrayArguments(arguments)
+    order = AsUserArguments(arguments)
     with RootLedger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # other verbs do not need it
@@ -130,7 +130,7 @@ def _take_up(campaign: int, request: str) -> NoReturn:
     _leave("")
 
 
-def _acted(order: AsUserArrayArguments, ledger: RootLedger) -> str:
+def _acted(order: AsUserArguments, ledger: RootLedger) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
     Of an array that was submitted several times, a single job is left. For `delete-waiting`, the
@@ -153,7 +153,7 @@ def _acted(order: AsUserArrayArguments, ledger: RootLedger) -> str:
     return f"{job} {begun}".strip()
 
 
-def _require_there(order: AsUserArrayArguments, ledger: RootLedger, array: int) -> None:
+def _require_there(order: AsUserArguments, ledger: RootLedger, array: int) -> None:
     """Refuse places outside of an array: a task held at such a place would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
@@ -161,7 +161,7 @@ def _require_there(order: AsUserArrayArguments, ledger: RootLedger, array: int) 
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} places")
 
 
-def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
+def _answers(order: AsUserArguments, person: str) -> "Answers":
     site = CampaignOwnerConnection(order, person)
 
     def answer(words: list[str]) -> str:

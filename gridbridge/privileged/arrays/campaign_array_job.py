@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import (
     parse_attempt_ranges,
 )
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_prologues import CampaignPrologueJobs
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
@@ -41,7 +41,7 @@ class VerifiedArrayTasks:
     """
 
     def __init__(
-        self, order: AsUserArrayArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger"
+        self, order: AsUserArguments, brought: VerifiedCampaignFiles, ledger: "RootLedger"
     ) -> None:
         """Read the file.
 

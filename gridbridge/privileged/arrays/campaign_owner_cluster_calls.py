@@ -13,7 +13,7 @@ from gridbridge.model.job_request import JobSpec
 from gridbridge.privileged.arrays.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
-    AsUserArrayArguments,
+    AsUserArguments,
 )
 from gridbridge.privileged.arrays.queue_choice import (
     keep_array_off_transfer_queues,
@@ -31,7 +31,7 @@ UNTAKEN = {
 class CampaignOwnerConnection:
     """A cluster as a campaign's owner reaches it, over one connection."""
 
-    def __init__(self, order: AsUserArrayArguments, person: str) -> None:
+    def __init__(self, order: AsUserArguments, person: str) -> None:
         self._order = order
         self._far, self._account = order.reached_by(person)
         self._adapter = load_campaign_array_adapter(self._far)

@@ -2,7 +2,7 @@
 
 from gridbridge.batch.campaign_array_script import ArrayScriptTask
 from gridbridge.model.campaigns.task_attempt_ranges import parse_prologue_task
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -16,9 +16,7 @@ PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs":
 class CampaignPrologueJobs:
     """The prologue and epilogue of a campaign at an order's cluster."""
 
-    def __init__(
-        self, order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]"
-    ) -> None:
+    def __init__(self, order: AsUserArguments, clusters: "dict[str, dict[str, object]]") -> None:
         self._order = order
         self._clusters = clusters
 

@@ -11,7 +11,7 @@ from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
@@ -25,7 +25,7 @@ ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions
 BY_NAME = "+"  # mark behind a job id: jobs with the array's submission name count as well
 
 
-def require_attempts_ended(order: AsUserArrayArguments, ledger: RootLedger, index: int) -> None:
+def require_attempts_ended(order: AsUserArguments, ledger: RootLedger, index: int) -> None:
     """Raise OwnerRequestNotYetPossible while an earlier attempt of a task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
@@ -38,7 +38,7 @@ def require_attempts_ended(order: AsUserArrayArguments, ledger: RootLedger, inde
 
 
 def _require_ended_at(
-    order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float
+    order: AsUserArguments, uid: int, earlier: "list[Earlier]", limit_s: float
 ) -> None:
     """Query a cluster about all its earlier attempts at once."""
     questions = [
@@ -59,7 +59,7 @@ def _require_ended_at(
             )
 
 
-def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
+def _answers(order: AsUserArguments, person: str) -> "Answers":
     """Return a function that answers with the living places of arrays.
 
     An array without a known id is found by its submission name. So is an array that was submitted

@@ -13,11 +13,8 @@ from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaig
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import (
-    AsUserArrayArguments,
-    is_array_number,
-)
+from gridbridge.privileged.arrays.array_send_progress import SendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments, is_array_number
 from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
@@ -32,10 +29,11 @@ if TYPE_CHECKING:
 
 INTENDS_S = 10.0  # time limit of intents: queries about earlier attempts may come first
 BEGINS_S = 20.0  # time limit of submissions: the release must precede the service's timeout
+LAST_ERRORS = (OwnerWorkerGone, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def submit_arrays(order: AsUserArrayArguments, ledger: RootLedger) -> "Iterator[str]":
+def submit_arrays(order: AsUserArguments, ledger: RootLedger) -> "Iterator[str]":
     """Send an order's arrays; give a line for each begun array: status, id, reason.
 
     Arrays without a line were not submitted and may be sent again.
@@ -49,7 +47,7 @@ def submit_arrays(order: AsUserArrayArguments, ledger: RootLedger) -> "Iterator[
     return (sent_array.line() for sent_array in sent)
 
 
-def _read(order: AsUserArrayArguments, ledger: RootLedger) -> VerifiedArrayTasks:
+def _read(order: AsUserArguments, ledger: RootLedger) -> VerifiedArrayTasks:
     brought = VerifiedCampaignFiles(order.campaign)
     owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
@@ -60,7 +58,7 @@ class ArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
     def __init__(
-        self, order: AsUserArrayArguments, ledger: RootLedger, content: VerifiedArrayTasks | None
+        self, order: AsUserArguments, ledger: RootLedger, content: VerifiedArrayTasks | None
     ) -> None:
         self._order = order
         self._ledger = ledger
@@ -68,15 +66,13 @@ class ArraySender:
         self._worker = CampaignOwnerWorker(ledger.uid, self._begin)
         self._began = time.monotonic()
 
-    def submitted(self) -> list[ArraySendProgress]:
+    def submitted(self) -> list[SendProgress]:
         """Intend arrays, submit each array held, and note the ids; return the begun arrays.
 
         All intents are on disk before the first submission, and all ids before the release.
         """
-        sent_arrays = [
-            ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)
-        ]
-        intended: list[ArraySendProgress] = []
+        sent_arrays = [SendProgress(array, index) for index, array in enumerate(self._order.arrays)]
+        intended: list[SendProgress] = []
         with self._noted_together(intended):
             intended.extend(self._act_on(sent_arrays, self._intend, INTENDS_S))
         begun = list(self._act_on(intended, self._submit, BEGINS_S))
@@ -85,11 +81,8 @@ class ArraySender:
         return begun
 
     def _act_on(
-        self,
-        arrays: list[ArraySendProgress],
-        act: "Callable[[ArraySendProgress], None]",
-        limit_s: float,
-    ) -> "Iterator[ArraySendProgress]":
+        self, arrays: list[SendProgress], act: "Callable[[SendProgress], None]", limit_s: float
+    ) -> "Iterator[SendProgress]":
         """Act on arrays until the time is over or a failure ends the call; yield each array."""
         for sent in arrays:
             try:
@@ -98,14 +91,11 @@ class ArraySender:
             except (GridbridgeError, OSError) as error:
                 sent.error = error
             yield sent
-            is_last = isinstance(
-                sent.error, OwnerWorkerGone | ArrayTasksAlreadyInLedger | OwnerAccountUnavailable
-            )
-            if is_last or time.monotonic() > self._began + limit_s:
+            if isinstance(sent.error, LAST_ERRORS) or time.monotonic() > self._began + limit_s:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
+    def _noted_together(self, arrays: list[SendProgress]) -> "Iterator[None]":
         """Write the block's ledger notes at once; a failed write fails every array."""
         try:
             with self._ledger.batch():
@@ -114,7 +104,7 @@ class ArraySender:
             for sent in arrays:
                 sent.job, sent.error = "", sent.error or error
 
-    def _intend(self, sent: ArraySendProgress) -> None:
+    def _intend(self, sent: SendProgress) -> None:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
@@ -125,7 +115,7 @@ class ArraySender:
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
-    def _submit(self, sent: ArraySendProgress) -> None:
+    def _submit(self, sent: SendProgress) -> None:
         """Submit an array held, or adopt the job of an earlier call."""
         if sent.job:
             return
@@ -134,7 +124,7 @@ class ArraySender:
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 
-    def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
+    def _note(self, begun: list[SendProgress], unbegun: list[SendProgress]) -> None:
         """Note new ids, and withdraw the intents of arrays whose submission did not begin."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
@@ -143,7 +133,7 @@ class ArraySender:
             if sent.is_new and not sent.error:
                 self._ledger.withdraw(sent.array.array)
 
-    def release(self, sent: list[ArraySendProgress]) -> None:
+    def release(self, sent: list[SendProgress]) -> None:
         """Release the submitted arrays, with a single call for all new arrays."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
@@ -155,7 +145,7 @@ class ArraySender:
                 [sent_array], RELEASE_OLD, str(sent_array.array), sent_array.job, str(repeated)
             )
 
-    def _do(self, sent: list[ArraySendProgress], *words: str) -> None:
+    def _do(self, sent: list[SendProgress], *words: str) -> None:
         try:
             self._worker.ask(*words)
         except (GridbridgeError, OSError) as error:

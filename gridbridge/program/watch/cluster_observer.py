@@ -12,7 +12,7 @@ from gridbridge.batch.batch_adapter_table import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
@@ -88,7 +88,7 @@ class ClusterObserver:
         where: Away,
         pace: ClusterQueryLimits,
         clock: Clock,
-        users: RemoteAccountNames | None = None,
+        users: UserMap | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -97,7 +97,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._clock = clock
-        self._users = users or RemoteAccountNames()
+        self._users = users or UserMap()
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()

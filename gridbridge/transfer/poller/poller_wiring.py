@@ -15,7 +15,7 @@ from gridbridge.batch.configured_cluster_routes import (
     keep_ssh_connections_open,
 )
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.cluster import Cluster, JobEndPushKind
+from gridbridge.model.cluster import Cluster, EndPushKind
 from gridbridge.model.fixed_paths import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -146,13 +146,13 @@ def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
     return was == is_now
 
 
-def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
+def _push_of(policy: Policy, name: str) -> tuple[EndPushKind, float]:
     cluster = policy.clusters[name]
     return cluster.push, cluster.push_limit_per_s
 
 
 def _pushes(policy: Policy, name: str) -> bool:
-    return policy.clusters[name].push is not JobEndPushKind.NONE
+    return policy.clusters[name].push is not EndPushKind.NONE
 
 
 def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:

@@ -35,7 +35,7 @@ def boot_clock_sort_key(age_s: float = 0.0) -> Order:
 
 
 def note_method_intent(folder: str, desired: str, order: Order) -> None:
-    """Write a note with a method's intent (message.DesiredJobState)."""
+    """Write a note with a method's intent (transfer_message.DesiredLocalJobState)."""
     task_notes.write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 

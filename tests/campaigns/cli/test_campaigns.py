@@ -318,7 +318,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     def unanswered(*_: object, **__: object) -> None:
         raise campaign_client.RunnerAnswerTimeout(campaign_client.UNANSWERED)
 
-    for name in ("submit_campaign", "request_answer"):
+    for name in ("submit_campaign", "request_runner_answer"):
         monkeypatch.setattr(campaign_client, name, unanswered)
 
     done = CliRunner().invoke(command, words, standalone_mode=False)
@@ -332,7 +332,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     ("text", "status", "error"),
     [
         ("{}", 1, "ConfigError"),
-        (JDL, 75, "RequestNotTaken"),
+        (JDL, 75, "NoRunnerForRequest"),
         ('{"name": "odd"}', 2, "RuntimeError"),
     ],
     ids=["refused", "unreachable", "unexpected"],

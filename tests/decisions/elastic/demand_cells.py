@@ -27,7 +27,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     QueueInstance,
     WaitingJobGroup,
 )
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"
@@ -84,21 +84,17 @@ LAYOUT = CellConfiguration(
     },
 )
 FAR = instance("t1", queue="far", slots=99)
-HTC = NodePoolSection(
-    slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@htc", limit=10
-)
+HTC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@htc", limit=10)
 HPC = NodePoolSection(
     slots=4,
-    resources=DefaultRequestsOfQueue(mfree="8G"),
+    resources=QueueRequests(mfree="8G"),
     hostgroups="@hpc",
     limit=100,
     span=5,
     spans=3,
 )
 F4 = {"htc": HTC, "hpc": HPC}
-PLAIN = {
-    "plain": NodePoolSection(slots=4, resources=DefaultRequestsOfQueue(mfree="8G", arch="lx-amd64"))
-}
+PLAIN = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", arch="lx-amd64"))}
 RULES = BalanceSection(max_nodes=200)
 
 

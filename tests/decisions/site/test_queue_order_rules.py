@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.site_section import TransferQueueOffer, TransferQueueOrder
+from gridbridge.model.site.site_section import QueueOrder, TransferQueueOffer
 
 BETA = TransferQueueOffer(
     queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2
@@ -46,41 +46,37 @@ def test_a_wait_is_counted_in_turns_of_all_slots(
 @pytest.mark.parametrize(
     ("offers", "order", "expected"),
     [
-        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
-        pytest.param(
-            EVERY, TransferQueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"
-        ),
+        pytest.param(EVERY, QueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
+        pytest.param(EVERY, QueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"),
         pytest.param(
             (busy(BETA, 7), DELTA, GAMMA),
-            TransferQueueOrder.WAIT,
+            QueueOrder.WAIT,
             "delta gamma beta",
             id="beta is full",
         ),
         pytest.param(
             (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)),
-            TransferQueueOrder.WAIT,
+            QueueOrder.WAIT,
             "delta beta gamma",
             id="all are full",
         ),
         pytest.param(
             (replace(BETA, is_heard=False), DELTA, busy(GAMMA, 99)),
-            TransferQueueOrder.WAIT,
+            QueueOrder.WAIT,
             "delta gamma beta",
             id="who is silent comes last",
         ),
-        pytest.param(
-            EVERY, TransferQueueOrder.COST, "delta gamma beta", id="equal costs: as it is"
-        ),
+        pytest.param(EVERY, QueueOrder.COST, "delta gamma beta", id="equal costs: as it is"),
         pytest.param(
             (BETA, busy(DELTA, 9), GAMMA),
-            TransferQueueOrder.COST,
+            QueueOrder.COST,
             "gamma delta beta",
             id="equal costs: the least wait",
         ),
     ],
 )
 def test_the_order_is_by_policy(
-    offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder, expected: str
+    offers: tuple[TransferQueueOffer, ...], order: QueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
         found = transfer_queue_order.rank_transfer_queues(given, order)
@@ -88,7 +84,7 @@ def test_the_order_is_by_policy(
         assert " ".join(one.cluster for one in found) == expected
 
 
-def numbers(offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder) -> dict[str, int]:
+def numbers(offers: tuple[TransferQueueOffer, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
     changed = {
         one.queue: one.after for one in transfer_queue_order.renumber_transfer_queues(offers, order)
@@ -97,7 +93,7 @@ def numbers(offers: tuple[TransferQueueOffer, ...], order: TransferQueueOrder) -
 
 
 def test_queues_exchange_their_numbers() -> None:
-    found = numbers((busy(BETA, 7), DELTA, GAMMA), TransferQueueOrder.WAIT)
+    found = numbers((busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT)
 
     assert found == {"beta": 300, "delta": 100, "gamma": 200}
 
@@ -105,7 +101,7 @@ def test_queues_exchange_their_numbers() -> None:
 def test_queues_that_stand_right_keep_their_numbers() -> None:
     assert (
         transfer_queue_order.renumber_transfer_queues(
-            (BETA, busy(DELTA, 9), busy(GAMMA, 99)), TransferQueueOrder.WAIT
+            (BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT
         )
         == ()
     )
@@ -114,15 +110,13 @@ def test_queues_that_stand_right_keep_their_numbers() -> None:
 def test_equal_numbers_are_told_apart() -> None:
     same = tuple(replace(one, seq_no=100) for one in EVERY)
 
-    assert numbers(same, TransferQueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
+    assert numbers(same, QueueOrder.COST) == {"delta": 100, "gamma": 101, "beta": 102}
 
 
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = transfer_queue_order.renumber_transfer_queues(
-        (BETA, DELTA, odd), TransferQueueOrder.COST
-    )
+    changed = transfer_queue_order.renumber_transfer_queues((BETA, DELTA, odd), QueueOrder.COST)
 
     assert {one.queue: one.after for one in changed} == {
         "transfer-delta": 100,
@@ -133,17 +127,15 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert transfer_queue_order.renumber_transfer_queues(EVERY, TransferQueueOrder.SEQ_NO) == ()
+    assert transfer_queue_order.renumber_transfer_queues(EVERY, QueueOrder.SEQ_NO) == ()
     found = transfer_queue_order.restore_former_queue_numbers(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
-    told = transfer_queue_order.describe_queue_order(
-        (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT
-    )
+    told = transfer_queue_order.describe_queue_order((busy(BETA, 7), DELTA), QueueOrder.WAIT)
     cheap = transfer_queue_order.describe_queue_order(
-        (replace(BETA, cost=0.5), DELTA), TransferQueueOrder.COST
+        (replace(BETA, cost=0.5), DELTA), QueueOrder.COST
     )
 
     assert told == (
@@ -163,25 +155,19 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
 @pytest.mark.parametrize(
     ("offers", "order", "former", "is_set_up"),
     [
-        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, {}, True, id="nothing was ever changed"),
-        pytest.param(EVERY, TransferQueueOrder.SEQ_NO, AT_FIRST, False, id="not taken back"),
-        pytest.param(EVERY, TransferQueueOrder.COST, {}, False, id="costs that were never set up"),
-        pytest.param(
-            EVERY, TransferQueueOrder.COST, AT_FIRST, False, id="costs changed in the file"
-        ),
-        pytest.param(
-            (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT, {}, False, id="waits, never set up"
-        ),
-        pytest.param(
-            (busy(BETA, 7), DELTA), TransferQueueOrder.WAIT, AT_FIRST, True, id="waits change"
-        ),
+        pytest.param(EVERY, QueueOrder.SEQ_NO, {}, True, id="nothing was ever changed"),
+        pytest.param(EVERY, QueueOrder.SEQ_NO, AT_FIRST, False, id="not taken back"),
+        pytest.param(EVERY, QueueOrder.COST, {}, False, id="costs that were never set up"),
+        pytest.param(EVERY, QueueOrder.COST, AT_FIRST, False, id="costs changed in the file"),
+        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, {}, False, id="waits, never set up"),
+        pytest.param((busy(BETA, 7), DELTA), QueueOrder.WAIT, AT_FIRST, True, id="waits change"),
         pytest.param(
             (
                 replace(DELTA, seq_no=1),
                 replace(GAMMA, seq_no=2, pending=9),
                 replace(BETA, seq_no=3),
             ),
-            TransferQueueOrder.COST,
+            QueueOrder.COST,
             AT_FIRST,
             True,
             id="of equal costs waits change",
@@ -190,7 +176,7 @@ AT_FIRST = {"transfer-beta": 200, "transfer-delta": 100}
 )
 def test_an_order_that_was_not_set_up_is_a_warning(
     offers: tuple[TransferQueueOffer, ...],
-    order: TransferQueueOrder,
+    order: QueueOrder,
     former: dict[str, int],
     is_set_up: bool,
 ) -> None:

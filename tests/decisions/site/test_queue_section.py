@@ -18,7 +18,7 @@ from gridbridge.decisions.site.transfer_queue_section import (
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
@@ -87,7 +87,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
         slots=9,
         pending_limit=1,
         recall_wait_s=5.0,
-        asks=DefaultRequestsOfQueue({"mem_free": "64G"}),
+        asks=QueueRequests({"mem_free": "64G"}),
     )
     (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)

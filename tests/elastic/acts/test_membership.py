@@ -36,7 +36,7 @@ class Hosts:
         self.there = instances
         self.done: list[str] = []
 
-    def query_host_instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
+    def query_host_queue_instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
         """Return its queue instances."""
         return self.there
 
@@ -56,12 +56,12 @@ class Hosts:
         """Note it."""
         self.done.append(f"{' '.join(queues)} @{host} after the others")
 
-    def enable_host(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
+    def enable_host_queues(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
         """Note it."""
         self.done.append(f"open {host}")
         return tuple(one.queue for one in self.there if one.queue in closed)
 
-    def reschedule_queue_instance(self, _: object, host: str, queue: str) -> None:
+    def reschedule_instance_tasks(self, _: object, host: str, queue: str) -> None:
         """Note it."""
         self.done.append(f"put back {queue}@{host}")
 
@@ -262,7 +262,7 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
         queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",)
     )
     hosts = Hosts(used)
-    monkeypatch.setattr(hosts, "reschedule_queue_instance", lambda *_: setattr(hosts, "there", ()))
+    monkeypatch.setattr(hosts, "reschedule_instance_tasks", lambda *_: setattr(hosts, "there", ()))
 
     done = site(hosts, monkeypatch).leave("n1", is_dead=True)
 

@@ -26,7 +26,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose state file the commands read: its one node runs a task."""
     for name in (
         "load_balancer_overview",
-        "request_node_change",
+        "record_node_change_request",
         "load_last_balancer_rounds",
     ):
         known = partial(getattr(administrator_node_requests, name), path=f"{tmp_path}/state.db")
@@ -199,6 +199,6 @@ def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [
-        balance_journal.recompute_recorded_node_acts(each) for each in kept
+        balance_journal.replay_recorded_node_acts(each) for each in kept
     ]
     assert f"create {NODE}" in kept[0]["actions"]

@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderKind,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate
@@ -118,7 +118,7 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         credentials=secret(tmp_path / "keys", "[default]\nkey = 1\n"),
         image="Ubuntu 9.04",
         size="1",
-        arguments=DefaultRequestsOfQueue({"ex_project": "hpc"}),
+        arguments=QueueRequests({"ex_project": "hpc"}),
         timeout_s=20,
     )
     made = make_provider_of_pool(

@@ -156,10 +156,10 @@ def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> N
 
     def refused() -> list[object]:
         told = node.ask("join", key=" ".join(other.split()[:2]))
-        return told if told[0][0] == "NotAdmitted" else []  # type: ignore[index]
+        return told if told[0][0] == "SshAccessRejected" else []  # type: ignore[index]
 
     ((kind, why),) = node.grid.until(refused, "sshd to answer")
-    assert "NotAdmitted" == kind
+    assert "SshAccessRejected" == kind
     assert "does not show the host key that its provider told" in why
     assert [f"{node.told['address']} {NODE}"] == [one for one in node.traces() if BLOCK not in one]
 

@@ -100,10 +100,10 @@ def test_a_node_is_made_runs_and_is_removed(grid: Grid) -> None:
 @pytest.mark.parametrize(
     ("fault", "limit_s", "create_is", "list_is", "left"),
     [
-        ("refuse", 30, "AskAgain", "AskAgain", 0),
-        ("capacity", 30, "NoCapacity", [], 0),
-        ("hang", 1, "NotGranted", "NotGranted", 0),
-        ("lost", 1, "NotGranted", "NotGranted", 1),
+        ("refuse", 30, "ProviderRequestRepeatable", "ProviderRequestRepeatable", 0),
+        ("capacity", 30, "ProviderOutOfMachines", [], 0),
+        ("hang", 1, "ProviderOutcomeUnknown", "ProviderOutcomeUnknown", 0),
+        ("lost", 1, "ProviderOutcomeUnknown", "ProviderOutcomeUnknown", 1),
     ],
 )
 def test_what_is_not_done_or_not_told_is_known_by_looking(
@@ -149,7 +149,7 @@ def test_lists_of_others_of_half_and_of_rubbish(grid: Grid) -> None:
     assert ["alpha-n7", "alpha-n8"] == [one["name"] for one in whole]
     assert whole == [one for one in others if one["tags"].get("gridbridge") == "alpha"]
     assert len(whole) < len(others)
-    assert "ProviderFailed" == garbled[0]
+    assert "ProviderPermanentFailure" == garbled[0]
     assert garbled[1].startswith("/opt/gridlab/power-node list: no JSON: ")
     assert whole[:1] == partial
 

@@ -23,8 +23,8 @@ from gridbridge.privileged import as_user, owner
 from gridbridge.privileged import owner_worker as worker_module
 from gridbridge.privileged.arrays import as_user_array_arguments as order
 from gridbridge.privileged.arrays import as_user_array_verbs
-from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.array_send_progress import SendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.send_arrays import ArraySender
 from gridbridge.privileged.owner import (
     AsUserRequestRefusal,
@@ -46,9 +46,9 @@ NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArguments]:
     monkeypatch.setattr(order.owner, "read_root_configuration", lambda _: CONFIG)
-    return lambda words: AsUserArrayArguments(words.split())
+    return lambda words: AsUserArguments(words.split())
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
 
 
-def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArguments]) -> None:
     found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
 
     assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
@@ -65,7 +65,7 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArgumen
 
 
 def test_an_array_may_be_deleted_whole_or_in_part(
-    asked: Callable[[str], AsUserArrayArguments],
+    asked: Callable[[str], AsUserArguments],
 ) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -96,13 +96,13 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Callable[[str], AsUserArrayArguments], told: str) -> None:
+def test_anything_else_is_refused(asked: Callable[[str], AsUserArguments], told: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         asked(told)
 
 
 def test_a_cluster_that_is_not_configured_may_be_later(
-    asked: Callable[[str], AsUserArrayArguments],
+    asked: Callable[[str], AsUserArguments],
 ) -> None:
     with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
@@ -199,7 +199,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_ledger_that_is_lost_is_told(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
+    tmp_path: Path, asked: Callable[[str], AsUserArguments]
 ) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
@@ -211,7 +211,7 @@ def test_a_ledger_that_is_lost_is_told(
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
 def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], told: str
+    tmp_path: Path, asked: Callable[[str], AsUserArguments], told: str
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
@@ -224,7 +224,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 
 
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -264,7 +264,7 @@ def _make_open_file(path: Path) -> None:
 @pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
 def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
     tmp_path: Path,
-    asked: Callable[[str], AsUserArrayArguments],
+    asked: Callable[[str], AsUserArguments],
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Path], None],
 ) -> None:
@@ -281,7 +281,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Callable[[str], AsUserArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
 
@@ -298,10 +298,10 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArguments]) -> None:
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
-    one = ArraySendProgress(array, 0)
+    one = SendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
@@ -320,7 +320,7 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
 
 
 def test_nothing_is_intended_for_an_owner_without_an_account(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
+    tmp_path: Path, asked: Callable[[str], AsUserArguments]
 ) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
@@ -342,7 +342,7 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 
 
 def test_places_that_an_array_does_not_have_are_refused(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
+    tmp_path: Path, asked: Callable[[str], AsUserArguments]
 ) -> None:
     """What was held there would stay held."""
     with RootLedger(12, str(tmp_path)) as ledger:

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged.arrays import as_user_array_arguments, earlier_attempts
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 
@@ -56,8 +56,8 @@ def _ledger(tmp_path: Path) -> RootLedger:
     return ledger
 
 
-def wanted(tasks: str) -> AsUserArrayArguments:
-    return AsUserArrayArguments(["send-arrays", "c.7", "beta", "200", tasks])
+def wanted(tasks: str) -> AsUserArguments:
+    return AsUserArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
 def test_each_cluster_is_asked_once_about_all_arrays(
@@ -132,7 +132,7 @@ def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> 
     del asked
     adapter = Adapter()
     monkeypatch.setattr(earlier_attempts, "load_campaign_array_adapter", lambda _: adapter)
-    monkeypatch.setattr(AsUserArrayArguments, "reached_by", lambda *_: (None, "alice"))
+    monkeypatch.setattr(AsUserArguments, "reached_by", lambda *_: (None, "alice"))
     return adapter
 
 

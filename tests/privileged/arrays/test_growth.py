@@ -14,7 +14,7 @@ from gridbridge.campaigns.store import root_campaign_file_reader
 from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.shell import safe_files
 from tests.steps import steps
@@ -79,7 +79,7 @@ class Site:
         )
         brought = VerifiedCampaignFiles(12, str(self._folder))
         brought.note(ledger)
-        return VerifiedArrayTasks(cast("AsUserArrayArguments", order), brought, ledger)
+        return VerifiedArrayTasks(cast("AsUserArguments", order), brought, ledger)
 
     def send(self, content: VerifiedArrayTasks, ledger: RootLedger, place: int) -> None:
         """Do what a call does for each of its arrays, but for what its cluster does."""

@@ -14,8 +14,8 @@ from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
-from gridbridge.privileged.arrays.array_send_progress import ArraySendProgress
-from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.arrays.array_send_progress import SendProgress
+from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
 from gridbridge.privileged.arrays.send_arrays import ArraySender
 
@@ -84,10 +84,10 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
-def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
+def send(cluster: Cluster, count: int = MANY) -> list[SendProgress]:
     """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
-    asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
+    asked = AsUserArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
         one = ArraySender(asked, ledger, cast("VerifiedArrayTasks", cluster))

@@ -48,7 +48,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     )
     for module in (dataset_delegation, dataset_report, owner_program):
         monkeypatch.setattr(
-            module.users_configuration, "load_policy_for_users", lambda _: (None, "")
+            module.users_configuration, "load_users_configuration", lambda _: (None, "")
         )
     return site
 

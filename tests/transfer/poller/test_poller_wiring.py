@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.cluster import Cluster, ClusterKind, JobEndPushKind
+from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
@@ -335,7 +335,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
         return begun[0]
 
     clusters = {
-        name: replace(cluster, push=JobEndPushKind.QEVENT)
+        name: replace(cluster, push=EndPushKind.QEVENT)
         for name, cluster in running.policy.clusters.items()
     }
     site = replace(running.policy.site, state=f"sqlite:///{running.folder}/state.db")

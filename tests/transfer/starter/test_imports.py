@@ -146,8 +146,9 @@ def test_a_hot_program_loads_nothing_but_what_it_may(module: str) -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        "home_id as h; h.home_id_script(7, '1')",
-        "wrapper_claim as c; c.claim_script(c.make_claim('file'), 'file', '/s', 1)",
+        "home_job_id_translation as h; h.home_id_stand_ins_script(7, '1')",
+        "remote_job_claim_script as c;"
+        " c.remote_job_claim_lines(c.new_remote_job_claim('file'), 'file', '/s', 1)",
     ],
 )
 def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:

@@ -16,7 +16,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -127,7 +127,7 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
     pools = {
         "p": NodePoolSection(
-            slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@big @allhosts"
+            slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts"
         )
     }
     return plan(replace(situation, cell=none), pools, most=9)

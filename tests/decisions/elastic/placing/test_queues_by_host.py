@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCau
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -85,7 +85,7 @@ def new(told: dict[str, str], **job: Any) -> BalancePlan:
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
     pools = {
         "p": NodePoolSection(
-            slots=4, resources=DefaultRequestsOfQueue(mfree="8G"), hostgroups="@big @allhosts"
+            slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@big @allhosts"
         )
     }
     return plan(replace(full_hosts, cell=none), pools, most=5)

@@ -13,7 +13,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_cell_queue,
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 
@@ -86,7 +86,7 @@ def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, 
     name, _, text = value.partition("=")
     pools = {
         "own": NodePoolSection(
-            slots=4, resources=DefaultRequestsOfQueue(**{name: text}), hostgroups="@allhosts"
+            slots=4, resources=QueueRequests(**{name: text}), hostgroups="@allhosts"
         )
     }
 

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     RunningTaskGroup,
     WaitingJobGroup,
 )
-from gridbridge.model.settings import DefaultRequestsOfQueue
+from gridbridge.model.settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (
     F4,
@@ -686,7 +686,7 @@ def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJo
             seen,
             {
                 "plain": NodePoolSection(
-                    slots=4, resources=DefaultRequestsOfQueue(mfree="8G", remote="false")
+                    slots=4, resources=QueueRequests(mfree="8G", remote="false")
                 )
             },
         ).add
@@ -758,7 +758,7 @@ def test_without_a_maximum_nothing_is_done() -> None:
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
     pools = {
         **PLAIN,
-        "gpus": NodePoolSection(slots=2, resources=DefaultRequestsOfQueue(gpu="2"), priority=-1),
+        "gpus": NodePoolSection(slots=2, resources=QueueRequests(gpu="2"), priority=-1),
     }
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 

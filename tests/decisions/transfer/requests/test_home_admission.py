@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
 )
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.settings import RemoteAccountNames
+from gridbridge.model.settings import UserMap
 
 PEOPLE = QueueAdmission(people=("bob", "@physics"))
 
@@ -29,15 +29,15 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
 @pytest.mark.parametrize(
     ("users", "owner", "is_refused"),
     [
-        (RemoteAccountNames(), "carol", False),
-        (RemoteAccountNames(gridbridge="gb_delta"), "carol", False),
-        (RemoteAccountNames(alice="al_delta"), "carol", True),
-        (RemoteAccountNames(carol="carol", alice="al_delta"), "carol", False),
+        (UserMap(), "carol", False),
+        (UserMap(gridbridge="gb_delta"), "carol", False),
+        (UserMap(alice="al_delta"), "carol", True),
+        (UserMap(carol="carol", alice="al_delta"), "carol", False),
     ],
     ids=["nobody is named", "the service alone", "others", "by the same name"],
 )
 def test_only_people_who_are_named_may_use_a_queue(
-    users: RemoteAccountNames, owner: str, is_refused: bool
+    users: UserMap, owner: str, is_refused: bool
 ) -> None:
     assert (
         bool(why_cluster_refuses_owner(owner, users, "gridbridge", "cluster.delta.users"))
