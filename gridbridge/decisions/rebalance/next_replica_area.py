@@ -19,8 +19,8 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
     """Return the area for a dataset's next replica (or empty) and refused areas.
 
-    Order: an area with an unfinished copy, an area with a damaged replica, a cluster without a
-    whole replica, the most free bytes, the name. `barred` maps excluded areas to the reason.
+    Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free
+    bytes and name. `barred` maps excluded areas to the reason.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules)

@@ -57,7 +57,7 @@ MOST_DOUBLED = 6  # most doublings of the pause after failures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReplicaChange:
-    """A step on a dataset: make a replica in `target`, then drop the one in `source`."""
+    """A dataset's step: make a replica in `target`, then remove one in `source`."""
 
     dataset: str
     target: str = ""

@@ -36,8 +36,8 @@ def account_folder_finding(
 ) -> CheckFinding:
     """Check a folder's owner and mode; `owner` is account and uid (0: no account).
 
-    A folder within the account's own folder (`is_within`) is made as that account, because the
-    account could replace the path by a symlink while root works on the path.
+    A folder within the account's own folder (`is_within`) is made as that account. The account
+    could replace the path by a symlink while root works on the path.
     """
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"

@@ -1,8 +1,8 @@
 """Best-effort queues of a cell: blocks of slots, each preempted as a whole.
 
-With blocks of b slots, block i is suspended once (i - 1) * b + 1 slots of the host's local queue
-are used; so `used + slots of running blocks <= slots of the host`. On a host with several local
-queues each queue counts only its own jobs, so one job of any local queue suspends all blocks.
+With blocks of b slots, (i - 1) * b + 1 used slots of the host's local queue suspend block i.
+So `used + slots of running blocks <= slots of the host`. A local queue counts only its own jobs.
+On a host with several local queues, one job of any local queue suspends all blocks.
 """
 
 import re
