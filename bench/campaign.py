@@ -30,17 +30,7 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import (
-    cycle,
-    harvest,
-    injection,
-    kept_tasks,
-    ledger,
-    locks,
-    questions,
-    reading,
-    sending,
-)
+from bench import cycle, harvest, injection, kept_tasks, ledger, locks, questions, reading, sending
 from bench.brief import sized
 from bench.rows import Row, show
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake

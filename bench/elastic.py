@@ -119,9 +119,7 @@ def plan(folder: Path) -> int:
         "small": NodePoolSection(
             slots=4, resources=QueueRequests(h_vmem="16G"), price=1, limit=5000
         ),
-        "large": NodePoolSection(
-            slots=64, resources=QueueRequests(h_vmem="256G"), price=20
-        ),
+        "large": NodePoolSection(slots=64, resources=QueueRequests(h_vmem="256G"), price=20),
     }
     seen = observed_or_saved_cell.load_saved_situation(str(folder))
     found = round_decision.decide_balance_plan(

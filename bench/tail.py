@@ -162,10 +162,7 @@ class Straggling:
             for one in place.running:
                 if one.task not in self._won and one.task not in waiting:
                     yield LiveAttempt(
-                        task=one.task,
-                        attempt=one.attempt,
-                        cluster=name,
-                        elapsed_s=now - one.start,
+                        task=one.task, attempt=one.attempt, cluster=name, elapsed_s=now - one.start
                     )
 
     def _rivals(self) -> Iterable[CompetingAttempt]:

@@ -86,5 +86,5 @@ def _page(path: Path) -> tuple[str, str, str, str, int]:
 
 man_pages = [_page(path) for path in sorted((HERE / "reference/commands").glob("*.md"))]
 man_pages += [
-    ("reference/configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5),
+    ("reference/configuration", "gridbridge.toml", "the configuration of gridbridge", author, 5)
 ]

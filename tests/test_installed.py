@@ -43,9 +43,7 @@ def test_a_module_that_was_renamed_since_the_last_installation_is_not_installed(
     assert (packed, asked.partition(" ")[0]) == ("build/man/page.1", "wheel")
 
 
-def test_what_is_built_says_of_which_commit_it_is_and_the_checkout_does_not(
-    tmp_path: Path,
-) -> None:
+def test_what_is_built_says_of_which_commit_it_is_and_the_checkout_does_not(tmp_path: Path) -> None:
     """Whatever builds it: `pip install .` in a checkout, or tools/wheel."""
     checkout, built = tmp_path / "check out", tmp_path / "built"
     (checkout / "gridbridge").mkdir(parents=True)

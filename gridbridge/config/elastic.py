@@ -3,12 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.key_descriptions import (
-    KeyProblem,
-    Table,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,

@@ -8,18 +8,11 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.settings import (
-    QueueRequests,
-    UserMap,
-    config_key_description,
-)
+from gridbridge.model.settings import QueueRequests, UserMap, config_key_description
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (
-    UserMap,
-    QueueRequests,
-)  # types of tables of texts within a section
+TABLE_TYPES = (UserMap, QueueRequests)  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')

@@ -3,12 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.key_descriptions import (
-    KeyProblem,
-    Table,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import (
     NO_SECTION,
     find_section_problems,

@@ -28,13 +28,7 @@ from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.shell import file_trust
 
-CAPABILITIES: tuple[CapabilityConfigModule, ...] = (
-    site,
-    transfer,
-    campaigns,
-    elastic,
-    rebalance,
-)
+CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)
 GROUPS: Mapping[str, SectionsOfOneName] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )

@@ -2,12 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.key_descriptions import (
-    KeyProblem,
-    Table,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config.key_descriptions import KeyProblem, Table, format_toml_key, subtable_or_empty
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME

@@ -11,13 +11,7 @@ from gridbridge.config.key_descriptions import (
     subtable_or_empty,
 )
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
-from gridbridge.model.cluster import (
-    MAX_PORT,
-    Claim,
-    Cluster,
-    ClusterKind,
-    EndPushKind,
-)
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 

@@ -115,7 +115,8 @@ class TransferMessage:
         return isinstance(message, TransferMessage) and vars(self) == vars(message)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({encode_transfer_message(self).decode().strip().replace(chr(10), ', ')})"
+        values = encode_transfer_message(self).decode().strip().replace("\n", ", ")
+        return f"{type(self).__name__}({values})"
 
     def but(self, **values: str) -> "TransferMessage":
         """Return a copy of the message with some values replaced."""

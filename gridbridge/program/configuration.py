@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site.stale_service_configuration import (
-    AwayJob,
-    find_unreloadable_changes,
-)
+from gridbridge.decisions.site.stale_service_configuration import AwayJob, find_unreloadable_changes
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy

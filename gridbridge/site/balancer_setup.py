@@ -10,12 +10,7 @@ from gridbridge.decisions.site import balancer_setup_requirements as decisions
 from gridbridge.decisions.site import running_site_checks
 from gridbridge.decisions.site.sge_scheduler_settings import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import (
-    CommandFailed,
-    GridbridgeError,
-    SshAccessRejected,
-    StateError,
-)
+from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import (
     AS_ROOT,

@@ -105,9 +105,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
         return
     if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
         yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM,
-            state=FindingSeverity.NOTE,
-            found="not asked: run it as root",
+            item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not asked: run it as root"
         )
         return
     try:

@@ -32,8 +32,7 @@ PROGRAMS = MappingProxyType(
             ),
             ProgramDecisionReplay(transfer_journal.RECALL_PROGRAM, transfer_journal.replay_recalls),
             ProgramDecisionReplay(
-                transfer_journal.REFUSAL_PROGRAM,
-                transfer_journal.replay_refused_message,
+                transfer_journal.REFUSAL_PROGRAM, transfer_journal.replay_refused_message
             ),
             ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
             ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),

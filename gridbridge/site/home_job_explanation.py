@@ -46,12 +46,7 @@ class UntransferredHomeJob:
 
 
 def find_home_job(
-    job: str,
-    now: datetime,
-    folder: str = PUBLISHED,
-    path: str = CONFIG,
-    *,
-    was_sent: bool = False,
+    job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
     """Return the state of a job or task at home; None if home does not list it.
 

@@ -26,10 +26,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.shell import local_host_facts as host
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import (
-        TransferQueueMaker,
-        TransferTargetSetup,
-    )
+    from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferTargetSetup
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 

@@ -11,11 +11,7 @@ from gridlab.topology import ADMINISTRATOR, CLUSTER_OF_HOST, Bind, Host
 
 EXPORT = "/export"
 BOOTED = "etc/gridlab/host"
-PROGRAMS = {
-    **furnish.PROGRAMS,
-    "bare-boot": "etc/gridlab/boot",
-    "bare-halt": "etc/gridlab/halt",
-}
+PROGRAMS = {**furnish.PROGRAMS, "bare-boot": "etc/gridlab/boot", "bare-halt": "etc/gridlab/halt"}
 
 
 def mark(host: Host, name: str) -> None:

@@ -188,10 +188,7 @@ DELTA = Cluster(
     name="delta",
     kind=Kind.GRID_ENGINE,
     domain=_foreign("delta", 40001),
-    hosts=(
-        _host("delta-master", 40, Role.QMASTER, Role.SSHD),
-        _host("delta-n1", 41, Role.EXECD),
-    ),
+    hosts=(_host("delta-master", 40, Role.QMASTER, Role.SSHD), _host("delta-n1", 41, Role.EXECD)),
 )
 CLUSTERS = (ALPHA, BETA, GAMMA, DELTA)
 DOMAINS = tuple({cluster.domain.name: cluster.domain for cluster in CLUSTERS}.values())

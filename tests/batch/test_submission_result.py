@@ -2,10 +2,7 @@
 
 import pytest
 
-from gridbridge.batch.batch_submission_outcome import (
-    SubmissionOutcome,
-    answer_to_failed_submission,
-)
+from gridbridge.batch.batch_submission_outcome import SubmissionOutcome, answer_to_failed_submission
 from gridbridge.errors import CommandFailed, HostNotReached
 
 

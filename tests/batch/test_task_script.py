@@ -184,11 +184,7 @@ def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path:
 
 @pytest.mark.parametrize(
     ("file", "shown"),
-    [
-        ("OAR_NODEFILE", "n1\nn1\nn2\n"),
-        ("PE_HOSTFILE", "n1\nn1\nn2\n"),
-        ("", "here\nhere\n"),
-    ],
+    [("OAR_NODEFILE", "n1\nn1\nn2\n"), ("PE_HOSTFILE", "n1\nn1\nn2\n"), ("", "here\nhere\n")],
     ids=["OAR", "Grid Engine, parallel", "one host"],
 )
 def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) -> None:

@@ -9,11 +9,7 @@ from click.testing import CliRunner
 
 from gridbridge.cli import main
 from gridbridge.config import policy_file
-from gridbridge.model.site.setup_findings_and_edits import (
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.site.check import CheckReport, CheckReportItem

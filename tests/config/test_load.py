@@ -194,7 +194,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             SITE + CLUSTERS.replace("[cluster.beta]\n", '[cluster]\nkind = "oar"\nssh = "b"\n'),
             [
                 "[cluster] kind, ssh, qmaster_port, execd_port: below a section without a name;"
-                " [cluster.NAME]",
+                " [cluster.NAME]"
             ],
             id="a cluster without a name",
         ),
@@ -424,9 +424,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD + 'staged = true\nstage_in = ""\nstage_out = "x"\n',
-            [
-                '[queue.transfer-beta] stage_out = "x": without ssh; only by ssh are files carried',
-            ],
+            ['[queue.transfer-beta] stage_out = "x": without ssh; only by ssh are files carried'],
             id="files that are carried where nobody is by ssh",
         ),
         pytest.param(
@@ -449,7 +447,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + 'asks = { h_rt = "60", mem = "1G" }\n',
             [
                 '[queue.transfer-beta] asks.mem = "1G": no rule;'
-                " [map.beta.resource.mem] has to say what it is there",
+                " [map.beta.resource.mem] has to say what it is there"
             ],
             id="a queue to an OAR server that asks for what has no rule",
         ),

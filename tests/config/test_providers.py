@@ -207,10 +207,7 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            POWER + "[power.n1]\n" + BMC,
-            ["[power.n1] provider: missing; a provider of kind power"],
-        ),
+        (POWER + "[power.n1]\n" + BMC, ["[power.n1] provider: missing; a provider of kind power"]),
         (
             COMMAND + '[power.n1]\nprovider = "rental"\n',
             [
@@ -240,10 +237,7 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
             ['[power.n1] mac = "52:54:00:12:34:56": with way command; it has no such key'],
         ),
         (POWER + 'way = "command"\n', [f"[provider.bmc] program: missing; {PATH}"]),
-        (
-            POWER + 'way = "wake"\n',
-            ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"],
-        ),
+        (POWER + 'way = "wake"\n', ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"]),
         (
             POWER + 'program = "/x"\n',
             ['[provider.bmc] program = "/x": with way ipmi; it has no such key'],

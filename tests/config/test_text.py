@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.config import key_descriptions, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.cluster import (
-    MAX_PORT,
-    Claim,
-    Cluster,
-    ClusterKind,
-    EndPushKind,
-)
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
@@ -158,19 +152,9 @@ CELL: dict[str, object] = {
 }
 USUAL = Cluster()
 HERE = sections_of(Cluster, **CELL, ssh="", users=UserMap(), claim=Claim.NONE)
-SHARED = sections_of(
-    Cluster,
-    **CELL,
-    ssh="",
-    users=UserMap(),
-    spool_shared=True,
-    claim=Claim.FILE,
-)
+SHARED = sections_of(Cluster, **CELL, ssh="", users=UserMap(), spool_shared=True, claim=Claim.FILE)
 BY_SSH = sections_of(
-    Cluster,
-    **{**CELL, "push": EndPushKind.NONE},
-    spool_shared=False,
-    claim=Claim.NONE,
+    Cluster, **{**CELL, "push": EndPushKind.NONE}, spool_shared=False, claim=Claim.NONE
 )
 OF_OAR = sections_of(
     Cluster,

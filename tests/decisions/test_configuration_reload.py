@@ -40,10 +40,7 @@ def test_all_but_what_a_site_is_may_change(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        (
-            {"site": SiteSection(cluster="beta")},
-            '[site] cluster = "beta": the service has "alpha"',
-        ),
+        ({"site": SiteSection(cluster="beta")}, '[site] cluster = "beta": the service has "alpha"'),
         (
             {"site": replace(SITE, service_account="grid")},
             '[site] service_account = "grid": the service has "gridbridge"',

@@ -48,9 +48,7 @@ def test_without_root_it_plays_on_embedded_clusters(apart: tuple[str, ...]) -> N
 
 
 @pytest.mark.apart
-def test_where_no_namespace_may_be_made_it_says_so_and_does_nothing(
-    apart: tuple[str, ...],
-) -> None:
+def test_where_no_namespace_may_be_made_it_says_so_and_does_nothing(apart: tuple[str, ...]) -> None:
     forbid = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
     inside = ("unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh")
     argv = (*apart, *inside, str(ROOT / "lab/apart"), "true")

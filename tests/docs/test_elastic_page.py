@@ -7,14 +7,8 @@ from dataclasses import fields
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer.balance_preview import (
-    BalanceRuleOptions,
-    apply_command_line_rules,
-)
-from gridbridge.elastic.balancer.balance_service import (
-    BalancerRunOptions,
-    require_balancer_can_act,
-)
+from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions, apply_command_line_rules
+from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.plan_command import plan
 from gridbridge.model.policy import Policy
 from tests.docs.console import ROOT

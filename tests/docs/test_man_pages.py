@@ -59,9 +59,7 @@ def test_what_griddel_needs_is_not_called_optional(pages: Path) -> None:
     assert "Required, but with" in text
 
 
-def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(
-    pages: Path,
-) -> None:
+def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(pages: Path) -> None:
     text = (pages / "gridbridge.toml.5").read_text()
     for written, shown in ((r"\\\(dq", '"'), (r"\\\(aq", "'"), (r"\\f[BIP]|\\", "")):
         text = re.sub(written, shown, text)

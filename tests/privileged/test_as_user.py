@@ -39,9 +39,7 @@ def test_that_a_worker_was_ended_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "status"),
-    [(lambda: None, 0), (lambda: os._exit(2), 2)],
-    ids=["done", "refused"],
+    ("act", "status"), [(lambda: None, 0), (lambda: os._exit(2), 2)], ids=["done", "refused"]
 )
 def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
     watcher = a_child(lambda: owner.exit_with_child(a_child(act)))

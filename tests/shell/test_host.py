@@ -25,11 +25,7 @@ def test_this_host_is_known_by_its_name_and_by_each_of_its_addresses(
     assert [
         local_host_facts.is_this_host(one)
         for one in (local_host_facts.this_host_name(), "inner", "other")
-    ] == [
-        True,
-        True,
-        False,
-    ]
+    ] == [True, True, False]
 
 
 def test_groups_are_those_of_the_system_the_primary_one_first() -> None:

@@ -51,20 +51,14 @@ def test_nobody_is_killed_where_nobody_holds_it(path: Path) -> None:
     assert (
         lock_holder.find_poller_lock_holder(str(path)),
         lock_holder.kill_poller_lock_holder(str(path)),
-    ) == (
-        0,
-        0,
-    )
+    ) == (0, 0)
 
     path.touch()
 
     assert (
         lock_holder.find_poller_lock_holder(str(path)),
         lock_holder.kill_poller_lock_holder(str(path)),
-    ) == (
-        0,
-        0,
-    )
+    ) == (0, 0)
 
 
 @needs_root
@@ -114,7 +108,4 @@ def test_a_lock_of_another_kind_has_no_holder(path: Path) -> None:
         assert (
             poller_lock.is_poller_lock_held(str(path)),
             lock_holder.find_poller_lock_holder(str(path)),
-        ) == (
-            True,
-            0,
-        )
+        ) == (True, 0)

@@ -43,10 +43,7 @@ def test_each_folder_above_counts(path: Path) -> None:
     path.parent.chmod(0o775)
     path.parents[1].chmod(0o757)
 
-    assert doubts(path) == [
-        "etc has mode 0757",
-        "etc/bridge has mode 0775",
-    ]
+    assert doubts(path) == ["etc has mode 0757", "etc/bridge has mode 0775"]
 
 
 def test_a_sticky_folder_may_lie_above_and_is_no_folder_of_ours_itself(path: Path) -> None:

@@ -39,8 +39,7 @@ HOUR = timedelta(hours=1)
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
 NUMBER = st.integers(0, 2**63 - 1)
 TIME = st.datetimes(
-    datetime(1970, 1, 1),
-    timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)]),
+    datetime(1970, 1, 1), timezones=st.sampled_from([UTC, timezone(HOUR), timezone(-HOUR * 11)])
 )
 ANY_TEXT = st.binary(max_size=30).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
 MESSAGE = st.dictionaries(st.sampled_from(KEYS), ANY_TEXT).map(

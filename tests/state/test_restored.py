@@ -134,9 +134,7 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
 
 
-def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(
-    restored: Restored,
-) -> None:
+def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored: Restored) -> None:
     """Else it would be counted twice: it had failed before it was tried again, or copied."""
     first, second, *_ = restored.campaigns.pending(restored.array(1))
     ended = [

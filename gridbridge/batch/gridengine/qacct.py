@@ -262,10 +262,7 @@ def read_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, 
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
                 times = TasksEndedInMinute(
-                    minute=int(ended // 60),
-                    tasks=1,
-                    run_s=ended - started,
-                    wait_s=wait_s,
+                    minute=int(ended // 60), tasks=1, run_s=ended - started, wait_s=wait_s
                 )
                 yield times, fields["owner"], fields["jobname"]
 

@@ -14,11 +14,7 @@ from types import MappingProxyType
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
 from gridbridge.model.qconf_attributes import QconfSettings
-from gridbridge.model.site.setup_findings_and_edits import (
-    QconfComplexRow,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCell
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it

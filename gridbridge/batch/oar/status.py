@@ -292,10 +292,7 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
     if reason := job.why(*UNSEEN):
         is_preempted = PREEMPTED in job.event_types
         return JobEnd(
-            is_preempted=is_preempted,
-            is_unstarted=not job.started_at,
-            reason=reason,
-            host=host,
+            is_preempted=is_preempted, is_unstarted=not job.started_at, reason=reason, host=host
         )
     if not job.started_at and job.is_deleted:
         return None

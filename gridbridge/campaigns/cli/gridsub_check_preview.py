@@ -83,9 +83,7 @@ def preview_campaign(
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
         name: ClusterCapacity(
-            free_slots=slots,
-            is_drained=name in drained,
-            is_stressed=name in stressed,
+            free_slots=slots, is_drained=name in drained, is_stressed=name in stressed
         )
         for name, slots in free.items()
         if slots is not None and not lacks[name] and not unknown[name]
@@ -260,9 +258,6 @@ def _sentence(cluster: CampaignPreviewAtCluster) -> str:
         return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
     if cluster.free_slots is None:
         return f"{cluster.cluster}: nobody knows its free slots yet"
-    free, tasks = (
-        with_noun(cluster.free_slots, "free slot"),
-        with_noun(cluster.tasks, "task"),
-    )
+    free, tasks = (with_noun(cluster.free_slots, "free slot"), with_noun(cluster.tasks, "task"))
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

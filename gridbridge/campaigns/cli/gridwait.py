@@ -46,10 +46,7 @@ FAILED = 1
 
 
 def wait_for_campaign_end(
-    program: str,
-    number: int,
-    folder: str = PUBLISHED,
-    pause: Callable[[float], None] = time.sleep,
+    program: str, number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep
 ) -> int:
     """Wait for a campaign's end; return 0 if all tasks succeeded, else 1.
 

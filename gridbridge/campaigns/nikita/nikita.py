@@ -289,9 +289,7 @@ def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[ra
 def _patience(policy: Policy) -> NikitaTimeouts:
     limits = policy.nikita
     return NikitaTimeouts(
-        grace_s=limits.grace_s,
-        waiting_s=limits.waiting_s,
-        over_walltime_s=limits.over_walltime_s,
+        grace_s=limits.grace_s, waiting_s=limits.waiting_s, over_walltime_s=limits.over_walltime_s
     )
 
 

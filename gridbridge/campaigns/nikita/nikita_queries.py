@@ -18,10 +18,7 @@ from gridbridge.campaigns.runner.owner_requests import (
     execute_owner_request,
 )
 from gridbridge.campaigns.store import campaign_files, nikita_host_clocks
-from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
-    CampaignPreemptionRows,
-    Marked,
-)
+from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error

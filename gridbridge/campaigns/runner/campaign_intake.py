@@ -216,10 +216,7 @@ class CampaignIntake:
         )
         self._events.open_once(replace(event, why=why))
         published_campaign_files.mark_pending_publications(
-            {
-                *published_campaign_files.campaigns_half_published(self._published),
-                campaign,
-            },
+            {*published_campaign_files.campaigns_half_published(self._published), campaign},
             self._published,
         )
 

@@ -9,9 +9,7 @@ from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForeca
 from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
     campaign_capacity_by_cluster as room_of,
 )
-from gridbridge.campaigns.store import (
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows

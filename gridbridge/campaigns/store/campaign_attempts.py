@@ -114,9 +114,7 @@ _FAILED = (
     select(*ATTEMPTS.c)
     .join(ARRAYS, _WHERE)
     .where(
-        _OF_EVENT,
-        ARRAYS.c.cluster == bindparam("of_cluster"),
-        ATTEMPTS.c.task > bindparam("after"),
+        _OF_EVENT, ARRAYS.c.cluster == bindparam("of_cluster"), ATTEMPTS.c.task > bindparam("after")
     )
     .order_by(ATTEMPTS.c.task)
     .limit(bindparam("most", type_=Integer))

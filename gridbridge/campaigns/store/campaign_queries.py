@@ -2,16 +2,7 @@
 
 from dataclasses import fields
 
-from sqlalchemy import (
-    and_,
-    bindparam,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import and_, bindparam, delete, exists, func, or_, select, update
 
 from gridbridge.model.campaigns.campaign import (
     Campaign,

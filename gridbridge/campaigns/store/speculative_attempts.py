@@ -40,8 +40,7 @@ _RIVALS = (
     )
     .join(_COPIED, and_(*(_COPIED.c[key] == ATTEMPTS.c[key] for key in ("campaign", "task"))))
     .join(
-        ARRAYS,
-        and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
+        ARRAYS, and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
     )
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )

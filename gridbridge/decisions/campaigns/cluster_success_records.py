@@ -9,15 +9,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from gridbridge.model.campaigns.campaign import (
-    CampaignCluster,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEventCode,
-    ClusterSuccessRecord,
-)
+from gridbridge.model.campaigns.campaign import CampaignCluster, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, ClusterSuccessRecord
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
 
 MIN_SUCCESSES = 5  # successes at the cluster

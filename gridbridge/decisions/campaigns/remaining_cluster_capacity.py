@@ -9,16 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignArray,
-    CampaignCluster,
-)
-from gridbridge.model.campaigns.cycle_plan import (
-    NO_LIMITS,
-    CampaignCycleSituation,
-    ClusterCapacity,
-)
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
+from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacity
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 UNLIMITED = 1_000_000  # arrays; above any real number

@@ -11,10 +11,7 @@ from datetime import datetime
 from heapq import merge
 from itertools import islice
 
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.preemption import (
     ArrayJobsById,
     BlockedLocalRequest,

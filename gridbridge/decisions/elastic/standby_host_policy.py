@@ -8,9 +8,7 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 from math import inf
 
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    nodes_by_name_without_standby,
-)
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.free_capacity import (
     collect_cell_placement_facts,
     free_capacity_by_host,

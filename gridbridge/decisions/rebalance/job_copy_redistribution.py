@@ -8,11 +8,7 @@ from gridbridge.decisions.rebalance.placement_constraints import (
     why_host_has_job_share,
 )
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import (
-    PlacementHost,
-    PlacementJob,
-    PlacementTask,
-)
+from gridbridge.model.rebalance.placement_snapshot import PlacementHost, PlacementJob, PlacementTask
 
 
 class JobCopyRedistribution:

@@ -21,9 +21,7 @@ STATES = {
     PlacementHostState.DEAD: "is dead",
     PlacementHostState.UNKNOWN: "is in an unknown state",
 }
-WORDS = {
-    PlacementTaskState.UNKNOWN: "the task is in an unknown state",
-}
+WORDS = {PlacementTaskState.UNKNOWN: "the task is in an unknown state"}
 STAYING = {
     TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
     TaskNotMovedReason.DROPPED: "a recent move of the task failed",

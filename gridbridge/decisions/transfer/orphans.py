@@ -16,11 +16,7 @@ from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecis
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_round_plan import (
-    OrphanJob,
-    TransferAction,
-    TransferActKind,
-)
+from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import PREFIX, TransferId, parse_transfer_name

@@ -64,7 +64,8 @@ class HomeOrRemoteRequest:
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+        values = ", ".join(f"{key}={getattr(self, key)!r}" for key in self.__slots__)
+        return f"{type(self).__name__}({values})"
 
 
 def translate_request(

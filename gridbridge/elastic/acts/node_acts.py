@@ -10,10 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.elastic.acts import power_acts
-from gridbridge.elastic.acts.cell_host_membership import (
-    ExecutionHostMembership,
-    enable_node_queues,
-)
+from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership, enable_node_queues
 from gridbridge.elastic.acts.power_acts import ChangeHostTag, HostPowerActRunner, ignore_host_tag
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import (

@@ -9,10 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.acts.cell_host_membership import (
-    ExecutionHostMembership,
-    enable_node_queues,
-)
+from gridbridge.elastic.acts.cell_host_membership import ExecutionHostMembership, enable_node_queues
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure, SilentHostMayRunTasks
 from gridbridge.model.elastic.elastic_nodes import (

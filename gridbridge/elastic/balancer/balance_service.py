@@ -187,10 +187,7 @@ class BalanceDaemon:
     """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
     def __init__(
-        self,
-        options: BalancerRunOptions,
-        clock: Clock,
-        life_sign: PollerWatchdog | None = None,
+        self, options: BalancerRunOptions, clock: Clock, life_sign: PollerWatchdog | None = None
     ) -> None:
         self._wanted = options
         self._clock = clock

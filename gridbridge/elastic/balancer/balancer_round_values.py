@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
-from gridbridge.decisions.elastic.nodes_needing_administrator import (
-    manual_machine_removal_command,
-)
+from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,

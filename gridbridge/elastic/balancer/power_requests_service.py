@@ -141,9 +141,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
         outcomes = tuple(switch)
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
-        notes,
-        unfinished_oar_power_requests(notes, unsettled, now_s),
-        strict=True,
+        notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True
     ):
         rewrite_power_request_file(folder, before, after)
     return outcomes

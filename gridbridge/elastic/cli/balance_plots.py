@@ -59,11 +59,7 @@ PICTURES = (
         colour="#009E73",
     ),
     BalancePlot(
-        name="num_hosts",
-        title="Hosts",
-        unit="hosts",
-        value=lambda row: row.hosts,
-        colour="#0072B2",
+        name="num_hosts", title="Hosts", unit="hosts", value=lambda row: row.hosts, colour="#0072B2"
     ),
     BalancePlot(
         name="avg_duration",

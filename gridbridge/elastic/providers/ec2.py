@@ -53,10 +53,7 @@ STATES = {
 }
 SPOT = {
     "MarketType": "spot",
-    "SpotOptions": {
-        "SpotInstanceType": "one-time",
-        "InstanceInterruptionBehavior": "terminate",
-    },
+    "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
 }
 NO_CAPACITY = {  # error codes of the API reference, as are the others
     "InstanceLimitExceeded",
@@ -268,11 +265,7 @@ def make_ec2_provider(
     except ValueError as error:
         raise ProviderPermanentFailure(f"ec2: {error}") from error
     return Ec2Provider(
-        client=client,
-        section=section,
-        cluster=cluster,
-        is_spot=pool.spot,
-        host_key=pool.host_key,
+        client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key
     )
 
 

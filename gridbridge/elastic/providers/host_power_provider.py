@@ -245,10 +245,7 @@ def _controller(
     section: MachineProviderSection, _: str, host: PoweredHostSection
 ) -> SingleHostPowerSwitch:
     return IpmiPowerSwitch(
-        bmc=host.bmc,
-        user=host.user,
-        password_file=host.password_file,
-        timeout_s=section.timeout_s,
+        bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=section.timeout_s
     )
 
 

@@ -45,9 +45,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 
 
 def make_power_control_of_host(
-    settings: Policy,
-    host: str,
-    note_untold: ReportUnknownPower = log_unknown_power_state,
+    settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
     """Return the power control of a host, which also powers its section's other hosts.
 
@@ -71,8 +69,7 @@ def make_power_control_of_host(
 
 
 def make_all_power_controls(
-    settings: Policy,
-    note_untold: ReportUnknownPower = log_unknown_power_state,
+    settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
     """Return the power control of each section that powers hosts of the site.
 

@@ -128,10 +128,7 @@ def compare_balance_policies(
         ReplayExclusion.TOO_WIDE,
     )
     if not fit.tasks:
-        nodes, slots = (
-            with_noun(terms.max_nodes, "node"),
-            with_noun(terms.slots, "slot"),
-        )
+        nodes, slots = (with_noun(terms.max_nodes, "node"), with_noun(terms.slots, "slot"))
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:

@@ -27,8 +27,7 @@ class JobRatioRule(StrEnum):
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
 SCRIPT = ConfigTextFormat(
-    holds=re.compile("(/[ -~]*)?").fullmatch,
-    right="an absolute path in printable ASCII, or empty",
+    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty"
 )
 PEOPLE = ConfigTextFormat(
     holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch,

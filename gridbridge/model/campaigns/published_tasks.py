@@ -97,9 +97,7 @@ class TaskEndCounts:
     def taken_back(self) -> "TaskEndCounts":
         """Return the negative counts, for ended tasks that are to run again."""
         return TaskEndCounts(
-            at=self.at,
-            cluster=self.cluster,
-            **{name: -getattr(self, name) for name in COUNTS},
+            at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
         )
 
     @property

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.settings import (
-    ASKED,
-    OBJECT_NAME,
-    ConfigTextFormat,
-    QueueRequests,
-    setting,
-)
+from gridbridge.model.settings import ASKED, OBJECT_NAME, ConfigTextFormat, QueueRequests, setting
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"
@@ -137,9 +131,7 @@ class BalanceSection:
     )
     interval_s: float = setting(60.0, "the pause between two rounds of --loop", "s", 5, 86400)
     node_prefix: str = setting(
-        "",
-        "the beginning of new nodes' names; empty: the cluster's name and -n",
-        form=HOST_PREFIX,
+        "", "the beginning of new nodes' names; empty: the cluster's name and -n", form=HOST_PREFIX
     )
     join_timeout_s: float = setting(
         900.0,
@@ -288,9 +280,7 @@ class NodePoolSection:
         1, "the slots of a node in each of its queues, but best-effort ones", "slots", 1, 100000
     )
     resources: QueueRequests = setting(
-        QueueRequests(),
-        "what else a node has: consumables, and values such as arch",
-        form=ASKED,
+        QueueRequests(), "what else a node has: consumables, and values such as arch", form=ASKED
     )
     hostgroups: str = setting("@allhosts", "the host groups that it joins", form=HOST_GROUPS)
     queues: str = setting(

@@ -132,10 +132,7 @@ def update_learnt_run_times(
         run = by_name.pop((owner, name), LearntTaskRunTime(owner=owner, name=name))
         share = OLD_SHARE if run.tasks >= COUNTED else 1.0
         by_name[owner, name] = LearntTaskRunTime(
-            owner=owner,
-            name=name,
-            tasks=run.tasks * share + 1.0,
-            run_s=run.run_s * share + run_s,
+            owner=owner, name=name, tasks=run.tasks * share + 1.0, run_s=run.run_s * share + run_s
         )
     return _newest(tuple(by_name.values()))
 

@@ -16,10 +16,7 @@ from typing import NoReturn
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.task_attempt_ranges import (
-    parse_attempt_ranges,
-    parse_index_ranges,
-)
+from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges, parse_index_ranges
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays.as_user_array_arguments import (

@@ -14,10 +14,7 @@ class Backoff:
     """Tracks when each subject may be tried again."""
 
     def __init__(
-        self,
-        clock: Callable[[], float],
-        first_s: float = FIRST_S,
-        longest_s: float = LONGEST_S,
+        self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S
     ) -> None:
         self._first_s = first_s
         self._longest_s = longest_s

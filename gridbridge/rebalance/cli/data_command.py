@@ -47,13 +47,7 @@ def data() -> None:
 @RECORDS
 @CONFIG_FILE
 def add(
-    name: str,
-    source: str,
-    replicas: int,
-    is_fixed: bool,
-    is_later: bool,
-    records: str,
-    path: str,
+    name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str
 ) -> int:
     """Note a file or a folder as a dataset, and make its replicas.
 

@@ -162,10 +162,7 @@ def _plain(replica: Replica) -> dict[str, object]:
 
 def _row(replica: Replica, now: datetime) -> tuple[str, ...]:
     size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
-    storage, why = (
-        printable_text(replica.storage),
-        printable_text(replica.why),
-    )
+    storage, why = (printable_text(replica.storage), printable_text(replica.why))
     return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 

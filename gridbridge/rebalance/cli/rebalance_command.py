@@ -8,11 +8,7 @@ import click
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.command_group import FullSentenceCommandGroup
 from gridbridge.cli.shared_options import CONFIG_FILE, JSON
-from gridbridge.model.rebalance.planned_moves import (
-    RebalanceMovePlan,
-    RecheckedMoves,
-    RejectedMove,
-)
+from gridbridge.model.rebalance.planned_moves import RebalanceMovePlan, RecheckedMoves, RejectedMove
 from gridbridge.program import log_rotation
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,

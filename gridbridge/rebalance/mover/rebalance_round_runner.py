@@ -6,12 +6,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.fixed_paths import (
-    CARRYING_LOCK,
-    READING_LOCK,
-    REBALANCE_LOCK,
-    REPLICAS_LOCK,
-)
+from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.planned_moves import RecheckedMoves
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind

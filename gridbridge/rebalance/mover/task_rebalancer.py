@@ -15,10 +15,7 @@ from gridbridge.decisions.rebalance.waiting_task_placement import (
     drop_all_planned_moves,
     recheck_waiting_task_moves,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.observed_tasks import (
     ListedCampaignTask,

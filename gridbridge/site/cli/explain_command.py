@@ -5,10 +5,7 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import JSON
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.site.submission_explanation import (
-    clusters_with_transfer_queues,
-    explain_submission,
-)
+from gridbridge.site.submission_explanation import clusters_with_transfer_queues, explain_submission
 from gridbridge.state.published_json import to_json_types
 
 REFUSED = 1

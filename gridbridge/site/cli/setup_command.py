@@ -36,11 +36,7 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
 
 
 APPLY = click.option(
-    "--apply",
-    "is_applied",
-    is_flag=True,
-    callback=_in_turn,
-    help="Make the changes, one by one.",
+    "--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes, one by one."
 )
 
 

@@ -11,15 +11,7 @@ from string import printable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from sqlalchemy import (
-    BigInteger,
-    Dialect,
-    Integer,
-    MetaData,
-    String,
-    Text,
-    TypeDecorator,
-)
+from sqlalchemy import BigInteger, Dialect, Integer, MetaData, String, Text, TypeDecorator
 
 from gridbridge.model import key_value_lines, transfer_message
 from gridbridge.model.states import UNSEEN, JobState

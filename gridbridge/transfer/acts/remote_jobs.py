@@ -11,11 +11,7 @@ from gridbridge.errors import OwnerAccountGone
 from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_round_plan import (
-    OrphanJob,
-    TransferAction,
-    TransferActKind,
-)
+from gridbridge.model.transfer.transfer_round_plan import OrphanJob, TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import (
     TransferFailureCause,

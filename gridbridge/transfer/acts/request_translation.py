@@ -6,9 +6,7 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.cluster_offers_for_request import (
-    require_cluster_offers_request,
-)
+from gridbridge.decisions.transfer.cluster_offers_for_request import require_cluster_offers_request
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, translate_request
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.fixed_paths import PUBLISHED

@@ -56,12 +56,7 @@ MOST_DAYS = 36500.0
 @JSON
 @VERSION
 def qacct_remote(
-    job: str | None,
-    owner: str | None,
-    days: float | None,
-    path: str,
-    folder: str,
-    is_json: bool,
+    job: str | None, owner: str | None, days: float | None, path: str, folder: str, is_json: bool
 ) -> None:
     """Show the usage of jobs that ran on another cluster.
 

@@ -7,9 +7,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     transfer_for_restarted_task,
 )
 from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
-    ended_transfer_of_requeued_job,
-)
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import ended_transfer_of_requeued_job
 from gridbridge.model.transfer.transfer_round_plan import RejectedStarterMessage
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage

@@ -136,10 +136,7 @@ def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
     """Yield each transfer queue's remote cluster and limits."""
     for name, queue in policy.queues.items():
         yield PublishedTransferQueue(
-            queue=name,
-            cluster=queue.cluster,
-            pending_limit=queue.pending_limit,
-            slots=queue.slots,
+            queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
         )
 
 
@@ -339,8 +336,7 @@ class TransferStatePublisher:
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
         publish_file(
-            path,
-            published_json.encode_published_value(published_remote_job_usage(local, records)),
+            path, published_json.encode_published_value(published_remote_job_usage(local, records))
         )
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:

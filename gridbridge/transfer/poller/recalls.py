@@ -18,11 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
-from gridbridge.model.transfer_message import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.thread_pools import OwnerThreadPools

@@ -11,11 +11,7 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from gridbridge.shell import safe_files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published_file_formats

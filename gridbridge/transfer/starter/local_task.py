@@ -192,7 +192,7 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
-        """Return the latest intent (transfer_message.DesiredLocalJobState), empty without an intent.
+        """Return the latest intent (DesiredLocalJobState); empty without an intent.
 
         The service gets a new intent before the starter acts on the intent. A note that arrives
         meanwhile renews the mark file, so the starter's next step handles that note.

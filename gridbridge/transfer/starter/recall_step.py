@@ -8,11 +8,7 @@ itself shows whether the job had started.
 import time
 
 from gridbridge.model.states import JobStateFact
-from gridbridge.model.transfer_message import (
-    TransferFailureCause,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import remote_job_state_match
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp

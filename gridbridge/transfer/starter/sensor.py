@@ -34,11 +34,7 @@ class HostLoadSensor:
     """The load sensor of a host, with its last log line and its last start of a poller."""
 
     def __init__(
-        self,
-        host: str,
-        home: str = HOME,
-        log: str = SENSOR_LOG,
-        poller: tuple[str, ...] = POLLER,
+        self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER
     ) -> None:
         self._host = host
         self._home = home

@@ -39,9 +39,7 @@ from gridbridge.transfer.starter import (
     starter_shell_answers,
     submission_step,
 )
-from gridbridge.transfer.starter import (
-    remote_job_spec as job,
-)
+from gridbridge.transfer.starter import remote_job_spec as job
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import (
     delete_remote_job,

@@ -88,10 +88,7 @@ def test_what_makes_way_starts_after_all_others_and_does_not_count_as_waiting(si
 
 @pytest.mark.parametrize(
     ("slots", "expected"),
-    [
-        pytest.param(1, [4], id="the newest"),
-        pytest.param(3, [2, 3, 4], id="as many as it needs"),
-    ],
+    [pytest.param(1, [4], id="the newest"), pytest.param(3, [2, 3, 4], id="as many as it needs")],
 )
 def test_as_many_make_way_as_are_needed_and_are_told_once(
     site: Site, signals: list[int], slots: int, expected: list[int]
@@ -124,11 +121,7 @@ def test_nothing_makes_way_where_that_would_not_do_or_for_its_like(
 
 @pytest.mark.parametrize(
     ("deleting", "end", "why"),
-    [
-        (0, KILLED, ""),
-        (1, KILLED, "deletion"),
-        (1, EmbeddedJobEnd(exit_status=0), ""),
-    ],
+    [(0, KILLED, ""), (1, KILLED, "deletion"), (1, EmbeddedJobEnd(exit_status=0), "")],
 )
 def test_a_deleted_task_that_ended_by_itself_was_not_killed(
     site: Site, deleting: int, end: EmbeddedJobEnd, why: str

@@ -151,11 +151,7 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
     assert client_commands.explain_request_refusal(asked) == ""
     assert client_commands.qsub_resource_options(
         "-soft", (("vf", "1G"), ("virtual_free", "2G"))
-    ) == (
-        "-soft",
-        "-l",
-        "virtual_free=2G",
-    )
+    ) == ("-soft", "-l", "virtual_free=2G")
 
 
 def test_a_resource_may_have_one_of_several_values() -> None:

@@ -7,11 +7,7 @@ import pytest
 
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import ParseError
-from gridbridge.model.site.setup_findings_and_edits import (
-    QconfComplexRow,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCell
 
 FAKE = """#!/bin/sh

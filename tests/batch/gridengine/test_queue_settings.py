@@ -63,10 +63,7 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(
         ("hostlist t1\nslots 2,[t2=4]", QueueAdmission(slots=2)),
         ("hostlist t1\nslots 2,[@big=9],[T1=4]", QueueAdmission(slots=4)),
         ("hostlist t1\npe_list NONE,[t1=smp mpi]", QueueAdmission(environments=("smp", "mpi"))),
-        (
-            "hostlist t1\nuser_lists NONE,[t1=staff]",
-            QueueAdmission(people=("bob", "@physics")),
-        ),
+        ("hostlist t1\nuser_lists NONE,[t1=staff]", QueueAdmission(people=("bob", "@physics"))),
         ("hostlist t1\nslots 2,[@big=9]", QueueAdmission()),
         ("hostlist t1 t2\nslots 2,[t1=4]", QueueAdmission()),
         ("hostlist @all\nslots 2,[t1=4]", QueueAdmission()),

@@ -125,10 +125,7 @@ def test_a_level_is_asked_for_and_the_slots_are_spread_over_it(slots: int, expec
     assert (
         oar_commands.oarsub_resource_option(asked, slots),
         oar_commands.oarsub_property_condition(asked),
-    ) == (
-        expected,
-        "",
-    )
+    ) == (expected, "")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +229,4 @@ def test_relations_of_sql_are_asked_for_in_its_words() -> None:
     assert (
         oar_commands.oarsub_property_condition(asked),
         oar_commands.explain_request_refusal(asked),
-    ) == (
-        condition,
-        "",
-    )
+    ) == (condition, "")

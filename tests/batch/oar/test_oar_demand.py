@@ -423,10 +423,7 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
     assert (
         node_power.parse_node_facts(plain, "n1").is_idle,
         node_power.parse_node_facts(plain, "n2").is_idle,
-    ) == (
-        True,
-        False,
-    )
+    ) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -306,9 +306,7 @@ def test_a_job_that_was_never_launched_is_told_from_one_that_was(event: str) -> 
     assert (never.is_unseen, never.is_unstarted, lost.is_unstarted) == (True, True, False)
 
 
-def test_what_oar_made_of_our_jobs_is_told_apart_from_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_oar_made_of_our_jobs_is_told_apart_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Held or not: nobody's submission was it, and no transfer has its id."""
     jobs = [
         shown(),

@@ -157,10 +157,7 @@ def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (
-            ["2", "-f", "-e"],
-            "give one of -f, -e, -J, --failed, --plot and --watch, not several",
-        ),
+        (["2", "-f", "-e"], "give one of -f, -e, -J, --failed, --plot and --watch, not several"),
         (["-f"], "-f, -e, -J, --failed and --plot are of one campaign: gridstat 12 -f"),
         (["-j", "2.0", "-O", "-E"], "give one of -C, -O and -E, not several"),
     ],
@@ -256,9 +253,7 @@ def test_a_campaign_is_of_a_type(type_: str) -> None:
     assert done.return_value == 75
 
 
-def test_a_campaign_that_was_taken_is_told_in_cigris_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_campaign_that_was_taken_is_told_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its scripts read the number behind the sign."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
@@ -303,12 +298,7 @@ JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
 
 
 @pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (gridsub, ["-j", JDL]),
-        (griddel, ["1"]),
-        (gridnotify, ["-l"]),
-    ],
+    ("command", "words"), [(gridsub, ["-j", JDL]), (griddel, ["1"]), (gridnotify, ["-l"])]
 )
 def test_what_may_be_done_has_a_status_of_its_own(
     monkeypatch: pytest.MonkeyPatch, command: Command, words: list[str]

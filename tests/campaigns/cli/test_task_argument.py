@@ -16,10 +16,7 @@ from gridbridge.campaigns.cli import campaign_table, progress_bars
 from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
-from gridbridge.campaigns.store import (
-    campaign_files,
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.tools import own_task_outputs, published_events_and_tasks
 from gridbridge.campaigns.tools.own_task_outputs import CampaignOutputFolder

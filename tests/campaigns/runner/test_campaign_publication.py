@@ -16,10 +16,7 @@ from gridbridge.campaigns.runner.campaign_publication import (
     EventAndCapacityPublisher,
 )
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.store import (
-    campaign_rows,
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import campaign_rows, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows

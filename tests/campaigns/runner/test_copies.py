@@ -419,9 +419,7 @@ def test_the_end_of_a_campaign_is_seen_with_what_runs_long(site: Site) -> None:
     assert look(site, row(1), row(2)) == (late, replace(late, task=1))
 
 
-def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(
-    site: Site,
-) -> None:
+def test_a_copy_and_the_attempt_beside_it_have_both_run_long_or_neither_is_seen(site: Site) -> None:
     """Gamma does not list the copy, so it may have ended."""
     site.copy()
 

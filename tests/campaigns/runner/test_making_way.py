@@ -26,10 +26,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    CancellationReason,
-    NikitaDeletionPlan,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, NikitaDeletionPlan
 from gridbridge.model.campaigns.preemption import (
     CellRequestsAndResources,
     QueueInstanceResources,

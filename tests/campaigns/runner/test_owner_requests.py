@@ -358,9 +358,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
 
 
-def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
-    site: Site,
-) -> None:
+def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(site: Site) -> None:
     """The event is opened again, and counts the new one alone."""
     failed = {"kind": CampaignEventKind.TASK, "exit_status": 3}
     number = site.open(CampaignEventCode.EXIT_ERROR, tasks=2, **failed)

@@ -53,9 +53,7 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [[1], 3, {}, "a\0b", "x" * 70_000],
-    ids=["no text", "number", "table", "NUL", "long"],
+    "value", [[1], 3, {}, "a\0b", "x" * 70_000], ids=["no text", "number", "table", "NUL", "long"]
 )
 def test_what_is_no_epilogue_is_refused(value: object) -> None:
     """With what would be right."""
@@ -179,8 +177,7 @@ def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: st
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
 
     with pytest.raises(
-        ConfigError,
-        match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots",
+        ConfigError, match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots"
     ):
         jdl_reader.parse_jdl("n.json", json.dumps(known))
 
@@ -243,8 +240,7 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)],
+    ("text", "seconds"), [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)]
 )
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
     """A single number is hours."""

@@ -11,10 +11,7 @@ from click.testing import CliRunner
 
 from gridbridge.campaigns.cli import gridfetch as module
 from gridbridge.campaigns.cli.gridfetch import gridfetch
-from gridbridge.campaigns.store import (
-    campaign_files,
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import new_campaigns, own_task_outputs
 from gridbridge.campaigns.tools.own_task_outputs import (

@@ -135,10 +135,7 @@ def test_tests_come_first_whatever_the_priorities() -> None:
 
     assert offered(
         seen(usual, test, sharing=FairShareInputs(priorities="alice=9"), beta="alice")
-    ) == [
-        (2, ("beta",)),
-        (1, ("beta",)),
-    ]
+    ) == [(2, ("beta",)), (1, ("beta",))]
 
 
 def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_others() -> None:

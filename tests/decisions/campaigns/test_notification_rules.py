@@ -53,13 +53,7 @@ def happened(
 ) -> NotifiableEvent:
     kind = CampaignEventKind.CAMPAIGN if campaign else CampaignEventKind.CLUSTER
     event = CampaignEvent(
-        kind=kind,
-        code=code,
-        campaign=campaign,
-        cluster="beta",
-        tasks=5,
-        opened_at=at,
-        last_at=at,
+        kind=kind, code=code, campaign=campaign, cluster="beta", tasks=5, opened_at=at, last_at=at
     )
     found = notification_composition.build_event_notification(event, replace(SWEEP, uid=uid))
     assert found

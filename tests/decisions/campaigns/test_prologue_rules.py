@@ -29,11 +29,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSendCause
-from gridbridge.model.campaigns.task_attempt_ranges import (
-    EPILOGUE,
-    PROLOGUE,
-    prologue_task_number,
-)
+from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, prologue_task_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")

@@ -125,12 +125,7 @@ EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
             TaskSendCause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
         ),
-        (
-            seen(campaign(WISH), room=LIMITED, arrays=(OURS,)),
-            (),
-            TaskSendCause.MAX_ARRAYS,
-            {},
-        ),
+        (seen(campaign(WISH), room=LIMITED, arrays=(OURS,)), (), TaskSendCause.MAX_ARRAYS, {}),
         (
             seen(campaign(WISH), there=THERE),
             (),

@@ -342,11 +342,7 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
 
 @pytest.mark.parametrize(
     ("waiting", "tried", "finished"),
-    [
-        ({1: 1}, {"beta"}, ()),
-        ({1: 1}, {"beta", "gamma"}, (1,)),
-        ({}, {"beta"}, (1,)),
-    ],
+    [({1: 1}, {"beta"}, ()), ({1: 1}, {"beta", "gamma"}, (1,)), ({}, {"beta"}, (1,))],
     ids=["gamma has none yet", "the rest is dropped", "no task is left for gamma"],
 )
 def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(

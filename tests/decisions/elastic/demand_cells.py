@@ -86,12 +86,7 @@ LAYOUT = CellConfiguration(
 FAR = instance("t1", queue="far", slots=99)
 HTC = NodePoolSection(slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@htc", limit=10)
 HPC = NodePoolSection(
-    slots=4,
-    resources=QueueRequests(mfree="8G"),
-    hostgroups="@hpc",
-    limit=100,
-    span=5,
-    spans=3,
+    slots=4, resources=QueueRequests(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
 )
 F4 = {"htc": HTC, "hpc": HPC}
 PLAIN = {"plain": NodePoolSection(slots=4, resources=QueueRequests(mfree="8G", arch="lx-amd64"))}

@@ -49,10 +49,7 @@ def ended(
     )
     return master_machine_termination.master_machine_to_terminate(
         seen, world, decide_balance_plan(seen, rules), rules
-    ) == (
-        "usual",
-        OWN,
-    )
+    ) == ("usual", OWN)
 
 
 def test_an_idle_master_whose_tag_names_it_is_ended() -> None:

@@ -425,10 +425,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
             cluster(ONE),
             "no job waits, 1 node idle past minute 45 of the hour, 2 of 10 nodes: remove n1",
         ),
-        (
-            cluster(ONE, changed=1),
-            "the last change was 60 s ago, less than 180 s: nothing is done",
-        ),
+        (cluster(ONE, changed=1), "the last change was 60 s ago, less than 180 s: nothing is done"),
     ],
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )

@@ -16,16 +16,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentPlacementMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from tests.decisions.rebalance.boards import (
-    GB,
-    NOW,
-    host,
-    job,
-    reasons,
-    snapshot,
-    steps,
-    tasks,
-)
+from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
 RULES = RebalanceSection()
 HEAVY = [host("full", 0.9), host("mid", 0.5), host("low", 0.2)]

@@ -19,13 +19,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
-from tests.decisions.rebalance.test_properties import (
-    JOBS,
-    RULES,
-    done,
-    shuffled,
-    snapshots,
-)
+from tests.decisions.rebalance.test_properties import JOBS, RULES, done, shuffled, snapshots
 
 RULE = replace(RULES, tasks_per_host=2)
 FAILED = (PlacementHostState.DEAD, PlacementHostState.DISK_FULL, PlacementHostState.DRAIN)

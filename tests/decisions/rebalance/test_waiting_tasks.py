@@ -115,11 +115,7 @@ def test_a_task_takes_all_of_its_slots() -> None:
     seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
     sent = tuple(
         TransferredTask(
-            transfer=f"gb.beta.12.{number}.1",
-            uid=1,
-            cluster="beta",
-            slots=8,
-            is_waiting=True,
+            transfer=f"gb.beta.12.{number}.1", uid=1, cluster="beta", slots=8, is_waiting=True
         )
         for number in range(1, 5)
     )
@@ -293,10 +289,7 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
     )
     assert checked(
         waiting_task_placement.task_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND
-    ) == (
-        1,
-        ["gamma has room for no more tasks"],
-    )
+    ) == (1, ["gamma has room for no more tasks"])
     copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
     assert checked(waiting_task_placement.task_placement_snapshot(gathered()), copy) == (
         0,

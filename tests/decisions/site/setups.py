@@ -76,10 +76,7 @@ def a_ready_situation(wanted: WantedTransferQueue = WANTED, **queue: str) -> Tra
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
         complexes={row.name: row for row in complexes_of_transfer_queue(wanted)},
-        queues={
-            "all.q": {"seq_no": "0", "complex_values": "remote=FALSE"},
-            wanted.queue: transfer,
-        },
+        queues={"all.q": {"seq_no": "0", "complex_values": "remote=FALSE"}, wanted.queue: transfer},
         scheduler={
             "queue_sort_method": "seqno",
             "job_load_adjustments": "np_load_avg=0.50,gb_beta_pending=1",

@@ -22,11 +22,7 @@ from gridbridge.model.fixed_paths import (
     BALANCE_SUDOERS,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.setup_findings_and_edits import (
-    FindingSeverity,
-    SetupEdit,
-    SetupEditVerb,
-)
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import (
     BalancerCellRights,
@@ -359,8 +355,6 @@ def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
     }
     policy = replace(POLICY, pools=pools, balance=replace(POLICY.balance, queue="main.q"))
 
-    assert {
-        "alpha: queue main.q",
-        "alpha: queue big.q",
-        "alpha: host group @fat",
-    } == wrong(RIGHT, policy).keys()
+    assert {"alpha: queue main.q", "alpha: queue big.q", "alpha: host group @fat"} == wrong(
+        RIGHT, policy
+    ).keys()

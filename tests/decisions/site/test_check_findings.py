@@ -144,10 +144,7 @@ def test_what_others_could_have_changed_is_told_by_one_example() -> None:
         (a_host(spool=a_path(0o777)), "mv -T /var/spool/gridbridge"),
         (a_host(state=a_path(0o644, SERVICE)), "chmod 0600 /var/lib/gridbridge/state.db"),
         (replace(a_host(), import_trouble="no module"), "chmod -R a+rX,go-w"),
-        (
-            replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"}),
-            "chmod a+rx /opt/x",
-        ),
+        (replace(a_host(), closed_to_others={PROGRAMS[0]: "/opt/x"}), "chmod a+rx /opt/x"),
     ],
     ids=[
         "program-closed",

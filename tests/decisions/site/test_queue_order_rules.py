@@ -49,10 +49,7 @@ def test_a_wait_is_counted_in_turns_of_all_slots(
         pytest.param(EVERY, QueueOrder.SEQ_NO, "beta delta gamma", id="as it is"),
         pytest.param(EVERY, QueueOrder.WAIT, "beta delta gamma", id="equal waits: as it is"),
         pytest.param(
-            (busy(BETA, 7), DELTA, GAMMA),
-            QueueOrder.WAIT,
-            "delta gamma beta",
-            id="beta is full",
+            (busy(BETA, 7), DELTA, GAMMA), QueueOrder.WAIT, "delta gamma beta", id="beta is full"
         ),
         pytest.param(
             (busy(BETA, 7), busy(DELTA, 1), busy(GAMMA, 7)),

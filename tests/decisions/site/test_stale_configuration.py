@@ -84,7 +84,4 @@ def test_a_file_is_awaited_that_a_living_service_may_take(
     assert (
         is_config_reload_awaited(poller),
         stale_configuration_reason(poller)[: len(told) or None],
-    ) == (
-        expected,
-        told,
-    )
+    ) == (expected, told)

@@ -87,26 +87,10 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     ("transfer", "kept", "expected"),
     [
         (a_transfer(guard=HomeStartGuard.START), KEPT, ""),
-        (
-            a_transfer(guard=HomeStartGuard.START),
-            OTHER,
-            HomeStartGuard.START,
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.START),
-            replace(OTHER, owner="bob"),
-            "",
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.NONE),
-            replace(OTHER, queues="transfer-beta"),
-            "",
-        ),
-        (
-            a_transfer(guard=HomeStartGuard.NONE),
-            replace(OTHER, hard=(("remote", "1"),)),
-            "",
-        ),
+        (a_transfer(guard=HomeStartGuard.START), OTHER, HomeStartGuard.START),
+        (a_transfer(guard=HomeStartGuard.START), replace(OTHER, owner="bob"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), replace(OTHER, queues="transfer-beta"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), replace(OTHER, hard=(("remote", "1"),)), ""),
         (a_transfer(guard=HomeStartGuard.NONE), KEPT, HomeStartGuard.START),
         (a_transfer(guard=HomeStartGuard.NONE, name=TASK), KEPT, HomeStartGuard.HOLD),
     ],

@@ -15,11 +15,7 @@ from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.transfer.claim import FENCED
 from gridbridge.model.transfer.transfer_round_plan import TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,

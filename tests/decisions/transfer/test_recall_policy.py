@@ -66,11 +66,7 @@ def due(
         for one in transfers
     }
     beta = ClusterSnapshot(
-        cluster="beta",
-        taken_at=NOW - timedelta(seconds=age_s),
-        jobs=rows,
-        pending=40,
-        free_slots=0,
+        cluster="beta", taken_at=NOW - timedelta(seconds=age_s), jobs=rows, pending=40, free_slots=0
     )
     situation = TransferDecisionInputs(
         home="alpha",

@@ -151,11 +151,7 @@ def test_of_a_cluster_that_shows_no_suspension_only_home_is_compared() -> None:
 
 @pytest.mark.parametrize(
     ("first", "then", "is_sure"),
-    [
-        ((5, 5), (10, 10), True),
-        ((5, 5), (5, 10), False),
-        ((5, 5), (10, 5), False),
-    ],
+    [((5, 5), (10, 10), True), ((5, 5), (5, 10), False), ((5, 5), (10, 5), False)],
     ids=["both told again", "home has not", "beta has not"],
 )
 def test_only_two_answers_in_a_row_of_each_side_are_sure(

@@ -77,10 +77,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             id="suspended by its queue there",
         ),
         pytest.param(
-            transfer(remote_state="qw"),
-            shown(),
-            "a free slot (2 waiting, 0 free)",
-            id="waiting",
+            transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)", id="waiting"
         ),
         pytest.param(
             transfer(remote_state="hqw"),

@@ -82,12 +82,7 @@ def a_snapshot(
     for row in rows:
         jobs[row.job_id] = (*jobs.get(row.job_id, ()), row)
     return ClusterSnapshot(
-        cluster=cluster,
-        taken_at=second(at_s),
-        jobs=jobs,
-        pending=3,
-        free_slots=4,
-        queues=queues,
+        cluster=cluster, taken_at=second(at_s), jobs=jobs, pending=3, free_slots=4, queues=queues
     )
 
 

@@ -12,11 +12,7 @@ from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer_message import (
-    DesiredLocalJobState,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,
@@ -44,14 +40,7 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
         (home("hRq", at_s=-1), False),
         (home("hRq", owner="bob"), False),
     ],
-    ids=[
-        "put back",
-        "not given up",
-        "without a hold",
-        "gone",
-        "before it ended",
-        "another's",
-    ],
+    ids=["put back", "not given up", "without a hold", "gone", "before it ended", "another's"],
 )
 def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
     assert does_ended_task_wait_again(ENDED, local) == expected

@@ -10,10 +10,7 @@ import pytest
 
 from gridbridge.elastic.balancer import administrator_node_requests
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.balancer.balancer_round_values import (
-    BalancerRoundInputs,
-    BalancerRoundPlan,
-)
+from gridbridge.elastic.balancer.balancer_round_values import BalancerRoundInputs, BalancerRoundPlan
 from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
@@ -55,12 +52,7 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
     world.minutes(40)
 
     assert ({"alpha-n10": "draining"}, 1, False) == meanwhile
-    assert ({}, {}, 1, 0) == (
-        world.nodes(),
-        world.cloud.made,
-        world.cell.ended,
-        world.cell.killed,
-    )
+    assert ({}, {}, 1, 0) == (world.nodes(), world.cloud.made, world.cell.ended, world.cell.killed)
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:

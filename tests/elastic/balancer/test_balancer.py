@@ -433,12 +433,7 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
     world.minutes(30)
 
     assert before == after
-    assert ({}, {}, 4, 0) == (
-        world.nodes(),
-        world.cloud.made,
-        world.cell.ended,
-        world.cell.killed,
-    )
+    assert ({}, {}, 4, 0) == (world.nodes(), world.cloud.made, world.cell.ended, world.cell.killed)
 
 
 @pytest.mark.parametrize("policy", list(BalancePolicyName))
@@ -511,11 +506,7 @@ def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
     tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
     world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
     world.cloud.made["m-7"] = ProviderMachine(
-        id="m-7",
-        name="fixed",
-        state=ProviderMachineState.RUNNING,
-        tags=tags,
-        created=world.now,
+        id="m-7", name="fixed", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
     )
     world.cloud.boots["m-7"] = world.now
     world.minutes(2)

@@ -20,9 +20,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path, Trouble())
 
 
-def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(
-    world: World,
-) -> None:
+def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(world: World) -> None:
     """Names are used again: the file has a machine that is long gone in the place of this one."""
     world.cell.waits = [timedelta(minutes=20)] * 4
     world.minutes(5)

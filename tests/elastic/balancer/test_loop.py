@@ -53,10 +53,7 @@ def by(policy: Policy) -> BalancerRunOptions:
     if policy.balance.max_nodes == 4:
         raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
     return BalancerRunOptions(
-        policy=policy,
-        rules=policy.balance,
-        demand=policy.demand,
-        is_acting=policy.balance.apply,
+        policy=policy, rules=policy.balance, demand=policy.demand, is_acting=policy.balance.apply
     )
 
 

@@ -95,10 +95,7 @@ class Server:
         said = (
             dict(zip(words[::2], words[1::2], strict=False))
             if "-n" not in words
-            else {
-                "-s": "Absent",
-                "-p": words[-1],
-            }
+            else {"-s": "Absent", "-p": words[-1]}
         )
         row.next_state = said.get("-s", row.next_state)
         row.drain = {"on": "YES", "off": "NO"}.get(said.get("-d", ""), row.drain)
@@ -183,11 +180,7 @@ class OarWorld(World):
         self.membership = OarNodePower(
             look_at=self.server.look, root=self.server.root, pause=lambda _: None
         )
-        self.look, self.tags, self.tag = (
-            self.server.situation,
-            self.server.tags,
-            self.server.tag,
-        )
+        self.look, self.tags, self.tag = (self.server.situation, self.server.tags, self.server.tag)
 
     @property
     def resting(self) -> list[str]:

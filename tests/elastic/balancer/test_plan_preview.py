@@ -49,10 +49,7 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
 
     assert decide_and_report_balance(
         load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4)
-    ).remove == (
-        "alpha-n1",
-        "alpha-n2",
-    )
+    ).remove == ("alpha-n1", "alpha-n2")
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:

@@ -202,7 +202,4 @@ def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
     assert [
         one.hosts
         for one in unfinished_oar_power_requests(notes, {"n1": OarRequestedPowerState.WAKE}, 6.0)
-    ] == [
-        ("n1",),
-        (),
-    ]
+    ] == [("n1",), ()]

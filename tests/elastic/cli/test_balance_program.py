@@ -144,12 +144,7 @@ def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
     ],
 )
 def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
-    tmp_path: Path,
-    asked: list[BalancerRunOptions],
-    names: str,
-    value: str,
-    key: str,
-    found: float,
+    tmp_path: Path, asked: list[BalancerRunOptions], names: str, value: str, key: str, found: float
 ) -> None:
     words = names.split()
     for name in [*words, *(one.replace("_", "-") for one in words)]:
@@ -186,12 +181,7 @@ def test_the_master_may_go_where_the_file_lets_it(
     ],
 )
 def test_rows_and_pictures_go_where_they_are_wanted(
-    tmp_path: Path,
-    asked: list[BalancerRunOptions],
-    names: str,
-    value: str,
-    stats: str,
-    drawn: str,
+    tmp_path: Path, asked: list[BalancerRunOptions], names: str, value: str, stats: str, drawn: str
 ) -> None:
     words = names.split()
     for name in [*words, *(one.replace("_", "-") for one in words)]:

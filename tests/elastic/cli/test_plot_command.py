@@ -10,12 +10,7 @@ from matplotlib import image
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli.balance_plots import format_duration
 from gridbridge.elastic.store import balancer_statistics_file
-from gridbridge.errors import (
-    GridbridgeError,
-    ParseError,
-    StandardOutputUnwritable,
-    StateError,
-)
+from gridbridge.errors import GridbridgeError, ParseError, StandardOutputUnwritable, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS
 
 NAMES = ("queued", "running", "num_hosts", "avg_duration", "avg_wait", "avg_load")
@@ -94,11 +89,7 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "right"),
     [
-        (
-            None,
-            StateError,
-            "No such file or directory; each round of `gridbridge-balance --dump",
-        ),
+        (None, StateError, "No such file or directory; each round of `gridbridge-balance --dump"),
         ("", ParseError, "no row of statistics; each has 8 columns"),
         ("a,b\n", ParseError, "no row of statistics; each has 8 columns"),
     ],

@@ -132,12 +132,7 @@ def test_the_answer_is_told_as_json(model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("--from", "/tmp"),
-        ("--json", "-v"),
-        ("--json", "-C"),
-        ("--json", "--no-headers"),
-    ],
+    [("--from", "/tmp"), ("--json", "-v"), ("--json", "-C"), ("--json", "--no-headers")],
     ids=" ".join,
 )
 def test_words_that_mean_nothing_together_are_refused(model: Path, words: tuple[str, ...]) -> None:
@@ -212,9 +207,7 @@ def test_inconsistent_data_is_told_as_hsqueeze_tells_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(
-    tmp_path: Path,
-) -> None:
+def test_a_node_that_is_primary_and_secondary_counts_as_the_secondary_alone(tmp_path: Path) -> None:
     text = DOUBLE.format(role="N").replace("two|drbd", "one|ext")
     (tmp_path / "model").write_text(text.replace("|8872|3102|", "|8000|3102|"))
     done = CliRunner().invoke(gridbridge, ["squeeze", "--model", str(tmp_path / "model")])

@@ -30,12 +30,7 @@ def test_a_record_is_a_task() -> None:
         (
             2,
             RecordedReplayTask(
-                submitted_s=1000,
-                run_s=600,
-                slots=2,
-                waited_s=60,
-                owner="alice",
-                name="failed",
+                submitted_s=1000, run_s=600, slots=2, waited_s=60, owner="alice", name="failed"
             ),
         )
     ]

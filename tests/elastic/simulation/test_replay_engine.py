@@ -192,10 +192,7 @@ def test_a_workload_has_the_load_that_was_asked_for() -> None:
 
 TASKS = st.lists(
     st.builds(
-        task,
-        st.integers(0, 7200).map(float),
-        st.integers(0, 4000).map(float),
-        st.integers(1, 6),
+        task, st.integers(0, 7200).map(float), st.integers(0, 4000).map(float), st.integers(1, 6)
     ),
     min_size=1,
     max_size=25,

@@ -54,10 +54,7 @@ def test_waiting_ends_with_1_where_a_task_failed(site: Grid, waited: Done, numbe
     assert (
         1,
         f"gridsub: campaign {number} is terminated: 10 of 10 tasks ended, 1 of them failed",
-    ) == (
-        waited.status,
-        waited.err.strip().splitlines()[-1],
-    )
+    ) == (waited.status, waited.err.strip().splitlines()[-1])
     assert 1 == ask(site, "gridwait", number).status
 
 

@@ -16,10 +16,7 @@ HOST = "alpha-master"
 TOML = "/var/lib/gridbridge/gridbridge.toml"
 MAXIMUM = "s/^#max_nodes = .*/max_nodes = 20/"
 POOL = '[pool.usual]\nslots = 4\nresources = { gbt_mem = "8G" }\n'
-COMPLEXES = (
-    "gbt_mem gbt_mem MEMORY <= YES YES 0 0",
-    "gbt_lic gbt_lic INT <= YES YES 0 0",
-)
+COMPLEXES = ("gbt_mem gbt_mem MEMORY <= YES YES 0 0", "gbt_lic gbt_lic INT <= YES YES 0 0")
 POOL_FILE = ("--config", "pool.toml")
 OTHER = "other.q"  # no node of the pool is in it
 LISTED, PROJECT = "listed.q", "project.q"  # new nodes are in both; neither is for everybody
@@ -111,10 +108,7 @@ def test_so_many_nodes_are_added_as_the_tasks_need(
     [
         ("-q all.q -pe smp 9", "it wants 9 slots on one host, a new node has 4"),
         ("-q all.q -l gbt_mem=9G", "it wants 9G of gbt_mem on one host, a new node has 8G"),
-        (
-            "-q all.q -l gbt_lic=1",
-            "it waits for gbt_lic: 0 are left in the whole cell, it takes 1",
-        ),
+        ("-q all.q -l gbt_lic=1", "it waits for gbt_lic: 0 are left in the whole cell, it takes 1"),
         (f"-q {OTHER}", f"no new node would be in a queue that it may use ({OTHER})"),
         (f"-q {LISTED}", "no queue that a new node would be in admits user alice"),
         (f"-q {PROJECT}", "no queue that a new node would be in admits jobs without a project"),

@@ -10,13 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.lab.elastic import test_acting
-from tests.lab.elastic.test_acting import (
-    HOST,
-    KEPT,
-    comes,
-    machines,
-    round_,
-)
+from tests.lab.elastic.test_acting import HOST, KEPT, comes, machines, round_
 from tests.lab.grid import Grid, is_rescheduled
 
 pytestmark = [pytest.mark.lab, pytest.mark.long, pytest.mark.timeout(600)]

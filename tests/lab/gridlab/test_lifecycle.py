@@ -248,8 +248,7 @@ class TestWorking:
         assert "exit_status  0" in record
 
     @pytest.mark.parametrize(
-        ("host", "cell", "port"),
-        [("alpha-master", "beta", 6454), ("beta-master", "alpha", 6444)],
+        ("host", "cell", "port"), [("alpha-master", "beta", 6454), ("beta-master", "alpha", 6444)]
     )
     def test_a_transfer_host_reaches_both_cells(self, host: str, cell: str, port: int) -> None:
         other = ("env", f"SGE_CELL={cell}", f"SGE_QMASTER_PORT={port}", "qconf", "-sh")

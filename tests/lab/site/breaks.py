@@ -169,9 +169,7 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         "no-sensor": ("load sensor", "host 'load_sensor none'"),
         "beta-admin-host": ("beta: admin host alpha-master", "beta-master: qconf -dh alpha-master"),
     },
-    {
-        "sensor-not-started": ("load values", BLIND),
-    },
+    {"sensor-not-started": ("load values", BLIND)},
     {
         "no-sudoers": ("sudoers /etc/sudoers.d/gridbridge", "rm /etc/sudoers.d/gridbridge"),
         "error-state": ("queue transfer-beta@alpha-master: state", FAILED),
@@ -184,11 +182,9 @@ ROUNDS: tuple[Mapping[str, Break], ...] = (
         "configuration-of-another": (
             f"file {TOML}",
             f"chown alice {TOML}; chmod 0666 {TOML}; chmod 0777 /etc/gridbridge",
-        ),
+        )
     },
-    {
-        "no-queue": ("queue transfer-beta", "qconf -dq transfer-beta"),
-    },
+    {"no-queue": ("queue transfer-beta", "qconf -dq transfer-beta")},
 )
 NAMES = tuple(name for breaks in ROUNDS for name in breaks)
 SLOW = ("sensor-not-started", "poller-frozen", "qmaster-down", "no-queue")

@@ -64,9 +64,7 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArguments]) 
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(
-    asked: Callable[[str], AsUserArguments],
-) -> None:
+def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], AsUserArguments]) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"

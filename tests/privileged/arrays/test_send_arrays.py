@@ -126,10 +126,7 @@ def test_a_call_waits_twice_for_the_disk_however_many_arrays_it_sends(
 def test_intents_last_before_any_submission_and_ids_before_the_release(cluster: Cluster) -> None:
     send(cluster, 3)
 
-    assert cluster.asked() == [
-        *(("submit", 3, 0) for _ in range(3)),
-        ("release:101,102,103", 3, 3),
-    ]
+    assert cluster.asked() == [*(("submit", 3, 0) for _ in range(3)), ("release:101,102,103", 3, 3)]
 
 
 def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(

@@ -193,12 +193,7 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     ],
 )
 def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
-    shell: Shell,
-    monkeypatch: pytest.MonkeyPatch,
-    is_usual: bool,
-    let: str,
-    begun: bool,
-    why: str,
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, is_usual: bool, let: str, begun: bool, why: str
 ) -> None:
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir

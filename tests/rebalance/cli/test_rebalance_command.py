@@ -90,7 +90,7 @@ def test_it_tells_the_same_as_json(path: str) -> None:
     told = json.loads(plan("host", "alpha", "--from", path, "--json").output)
 
     assert told["moves"] == [
-        {"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"},
+        {"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"}
     ]
     assert told["rejected"] == [
         {"job": "gone", "number": 7, "to": None, "reason": "its job is not listed"},

@@ -223,11 +223,7 @@ def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
         told(tmp_path, hosts=None, jobs=None, tasks=None)
     )
 
-    assert ((), (), ()) == (
-        planned.snapshot.hosts,
-        planned.snapshot.jobs,
-        planned.snapshot.tasks,
-    )
+    assert ((), (), ()) == (planned.snapshot.hosts, planned.snapshot.jobs, planned.snapshot.tasks)
 
 
 def test_null_is_none_where_a_value_has_to_be_there(tmp_path: Path) -> None:

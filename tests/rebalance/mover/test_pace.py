@@ -36,15 +36,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
             "disk": StorageSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
         },
     )
-    one = Dataset(
-        name="reads",
-        path="/x",
-        is_tree=True,
-        files=1,
-        size_bytes=1,
-        sha256="",
-        wished=1,
-    )
+    one = Dataset(name="reads", path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1)
     area = owner_dataset_wiring.reachable_storage_areas(policy)["disk"]
     copier = ReplicaCopier(
         clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print

@@ -29,10 +29,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventKind,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.published_tasks import RebalancedTaskAttempt
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
@@ -669,12 +666,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
     """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
     database = sent_site.database()
     moving = WaitingTaskMove(
-        name="gb.alpha.7.0.1",
-        uid=1000,
-        source="beta",
-        target="gamma",
-        asked_at=NOON,
-        stage=stage,
+        name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage
     )
     TaskMoveRows(database).put(moving)
     TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))

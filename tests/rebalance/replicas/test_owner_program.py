@@ -276,10 +276,7 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     path = site.tree()
     site.datasets.add("reads", path, 2, is_later=True)
     other = path if replicas == 1 else f"{path}/deep"
-    wishes = {
-        "new": JdlDataset(path=path),
-        "reads": JdlDataset(path=other, replicas=replicas),
-    }
+    wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
         dataset_delegation.add_campaign_datasets(wishes)

@@ -186,8 +186,7 @@ def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> N
 
 
 @pytest.mark.parametrize(
-    ("note", "original"),
-    [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)],
+    ("note", "original"), [(b"7", 7), (b"", 0), (b"x", 0), (b"9" * 12, 0), ("\u00b2".encode(), 0)]
 )
 def test_whose_guard_a_job_bears_is_a_number_whatever_its_owner_writes(
     clients: Clients, note: bytes, original: int

@@ -286,12 +286,7 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
         ("qalter_remote", ("12", "-h", "x"), 2, "'x' is not one of"),
         ("qalter_remote", ("12", "-p", "2000"), 2, "2000 is not in the range"),
         ("qalter_remote", ("12,13", "-p", "-1"), 2, "several jobs; expected one JOB or JOB.TASK"),
-        (
-            "qalter_remote",
-            ("99", "-p", "-1"),
-            1,
-            "job 99: no task is away; qalter 99",
-        ),
+        ("qalter_remote", ("99", "-p", "-1"), 1, "job 99: no task is away; qalter 99"),
         ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: owned by bob, not by you"),
         ("qdel_remote", (), 2, "expected either JOB[.TASK]... or -u USER"),
         ("qdel_remote", ("12", "-u", "alice"), 2, "expected either JOB[.TASK]... or -u USER"),

@@ -23,11 +23,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     PollerSection,
     TransferQueue,
 )
-from gridbridge.model.transfer_message import (
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.watch.cluster_observer import ClusterObserver
 from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
@@ -274,9 +270,7 @@ def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:
     )
     old = running.policy
     running.follow(
-        **with_gamma(old),
-        poller=PollerSection(interval_s=9),
-        site=replace(old.site, min_uid=7),
+        **with_gamma(old), poller=PollerSection(interval_s=9), site=replace(old.site, min_uid=7)
     )
 
     assert not any(

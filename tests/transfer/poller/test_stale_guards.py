@@ -12,11 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
-from gridbridge.model.transfer_message import (
-    TransferMessage,
-    TransferMessageKind,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.file_trust import account_name_or_uid
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner

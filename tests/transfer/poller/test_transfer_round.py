@@ -699,12 +699,7 @@ def test_a_task_that_was_put_back_twice_is_sent_anew(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("submitted", "restarted", "expected"),
-    [
-        ("200", "", "gb.alpha.7.0.2"),
-        ("100", "", NAME),
-        ("200", "yes", NAME),
-        ("", "", NAME),
-    ],
+    [("200", "", "gb.alpha.7.0.2"), ("100", "", NAME), ("200", "yes", NAME), ("", "", NAME)],
     ids=["another job", "its start was forgotten", "put back", "not told"],
 )
 def test_a_job_of_a_number_that_is_used_anew_takes_nothing_over(

@@ -372,9 +372,7 @@ def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == ()
 
 
-def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
-    site: Beta,
-) -> None:
+def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(site: Beta) -> None:
     site.look()
     before, shown = site.usage_records.readers["beta"], site.reading()
     clusters = {**site.policy.clusters, "gamma": replace(before._cluster, accounting="/gone")}
@@ -401,10 +399,10 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (
-        site.usage_records.readers,
-        usage_rows.read_accounting_reading_states(site.folder),
-    ) == ({}, ())
+    assert (site.usage_records.readers, usage_rows.read_accounting_reading_states(site.folder)) == (
+        {},
+        (),
+    )
 
 
 def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:

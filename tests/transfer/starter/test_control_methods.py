@@ -62,9 +62,7 @@ def test_a_waiting_remote_job_is_held_and_released(place: Place) -> None:
     assert (held, place.away()) == ("hqw", "qw")
 
 
-def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(
-    place: Place,
-) -> None:
+def test_a_job_suspended_before_its_submission_stays_held_through_later_steps(place: Place) -> None:
     control_methods.note_local_job_suspended(place.task())
     place.step()
     place.step()
@@ -237,12 +235,7 @@ def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
     ],
 )
 def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
-    place: Place,
-    shell: subprocess.Popen[bytes],
-    letters: str,
-    job: str,
-    queue: str,
-    dies: bool,
+    place: Place, shell: subprocess.Popen[bytes], letters: str, job: str, queue: str, dies: bool
 ) -> None:
     place.limits(job=job, queue=queue)
     place.step()
@@ -460,9 +453,7 @@ def test_the_epilog_of_a_usual_end_does_nothing(place: Place) -> None:
     assert place.sent(TransferMessageKind.INTENT) == []
 
 
-def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(
-    place: Place,
-) -> None:
+def test_the_epilog_leaves_to_the_service_what_ended_there_with_files_to_come(place: Place) -> None:
     place.step()
     record = place.task().record()
     assert record

@@ -107,12 +107,7 @@ def test_nothing_is_sent_while_home_does_not_answer(place: Place) -> None:
         (REMOTE, "undefined", "none", []),
         (REMOTE, "3", "none", []),
         (QUEUE.format("transfer-beta"), "3", "none", []),
-        (
-            QUEUE.format("all.q"),
-            "undefined",
-            "start",
-            [DEFER],
-        ),
+        (QUEUE.format("all.q"), "undefined", "start", [DEFER]),
         (
             f"{QUEUE.format('transfer-beta')}{NOTE.format('gridbridge_queues', '*')}",
             "3",

@@ -119,11 +119,7 @@ def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, 
 
 
 def _read_lists(
-    document: bytes,
-    *,
-    job_ids: Container[int],
-    uncounted: Container[int],
-    zone: tzinfo | None,
+    document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
 ) -> _Lists:
     lists = _Lists(job_ids, uncounted, zone)
     for_each_listed_job_and_queue(document, lists.take)

@@ -38,10 +38,7 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     pack_tasks_with_alternatives,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
-from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
-    FreeHostCapacity,
-    HostBlocks,
-)
+from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import FreeHostCapacity, HostBlocks
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
     StartableTasksOfShape,
     demand_without_stuck_jobs,

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    nodes_by_name_without_standby,
-)
+from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand.node_costs_by_hour import node_price_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import (
     find_removable_idle_nodes,

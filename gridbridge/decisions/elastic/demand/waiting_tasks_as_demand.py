@@ -31,10 +31,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     WaitingJobsHistory,
 )
-from gridbridge.model.elastic.grid_engine_cell_snapshot import (
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked

@@ -70,12 +70,7 @@ def _transfers() -> None:
     op.create_index("transfers_closed_at", "transfers", ["closed_at"])
     op.create_index("transfers_task", "transfers", ["cluster", "job", "task"])
     op.create_table(
-        "events",
-        *_counted("id"),
-        *_text("name"),
-        *_number("uid"),
-        *_moment("at"),
-        *_text("text"),
+        "events", *_counted("id"), *_text("name"), *_number("uid"), *_moment("at"), *_text("text")
     )
     op.create_index("events_transfer", "events", ["name", "uid"])
 

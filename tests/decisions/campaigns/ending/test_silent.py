@@ -32,13 +32,7 @@ STATES = [
 def array(number: int, cluster: str, state: ArraySubmissionState, **known: Any) -> CampaignArray:
     """Return an array of two tasks."""
     return CampaignArray(
-        campaign=1,
-        number=number,
-        cluster=cluster,
-        state=state,
-        size=2,
-        intended_at=NOON,
-        **known,
+        campaign=1, number=number, cluster=cluster, state=state, size=2, intended_at=NOON, **known
     )
 
 

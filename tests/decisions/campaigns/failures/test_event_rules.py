@@ -331,10 +331,7 @@ def test_tasks_that_no_cluster_could_start_are_told() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("probes", "pause_s"),
-    [(0, 120), (1, 200), (30, 200), (1000, 200)],
-)
+@pytest.mark.parametrize(("probes", "pause_s"), [(0, 120), (1, 200), (30, 200), (1000, 200)])
 def test_after_its_pause_a_cluster_gets_one_task_to_try(probes: int, pause_s: int) -> None:
     """The next pause is twice as long, up to a limit."""
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON, probes=probes)

@@ -16,10 +16,7 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
     recheck_preemption,
     select_recently_served_requests,
 )
-from gridbridge.model.campaigns.nikita_deletion_values import (
-    ArrayCancellation,
-    CancellationReason,
-)
+from gridbridge.model.campaigns.nikita_deletion_values import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CellRequestsAndResources,
@@ -96,11 +93,7 @@ def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
 
 @pytest.mark.parametrize(
     "holders",
-    [
-        (holder(1, job=32),),
-        (holder(1, makes_way=False),),
-        (holder(1, since=None),),
-    ],
+    [(holder(1, job=32),), (holder(1, makes_way=False),), (holder(1, since=None),)],
     ids=["somebody else's", "an ordinary task", "it has not begun"],
 )
 def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...]) -> None:

@@ -73,10 +73,7 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
         (contest(task(1, mem=2), task(2, mem=1)), [1]),
         (contest(task(1, "n2", mem=9), task(2, "n2", mem=9)), []),
         (contest(*MEM2, places=(place(mem=1), place("n2", mem=3))), []),
-        (
-            contest(*MEM2, task(4, "n2", mem=2), places=(place(mem=1), place("n2", mem=1))),
-            [4],
-        ),
+        (contest(*MEM2, task(4, "n2", mem=2), places=(place(mem=1), place("n2", mem=1))), [4]),
     ],
     ids=[
         "the newest first",

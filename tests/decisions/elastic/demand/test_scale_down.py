@@ -427,11 +427,7 @@ def drawn(hosts: list[tuple[int, int, str, str, str]], waits: list[Any]) -> Bala
 
 @given(HOSTS, WAITS, some.integers(1, 12), some.integers(0, 6), some.integers(0, 9))
 def test_limits_hold_and_no_node_in_use_is_removed_whatever_the_cell_is_like(
-    hosts: list[tuple[int, int, str, str, str]],
-    waits: list[Any],
-    most: int,
-    spare: int,
-    least: int,
+    hosts: list[tuple[int, int, str, str, str]], waits: list[Any], most: int, spare: int, least: int
 ) -> None:
     """A round adds or removes, the same situation gives the same plan, and it comes to rest."""
     seen = drawn(hosts, waits)

@@ -94,8 +94,7 @@ def test_without_a_time_nothing_is_ever_stuck() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "since"),
-    [("ready", NOON), ("draining", None), ("removing", None), ("joining", None)],
+    ("state", "since"), [("ready", NOON), ("draining", None), ("removing", None), ("joining", None)]
 )
 def test_only_hosts_that_take_work_are_room(state: str, since: Any) -> None:
     """A node on its way counts for the packing, and not as room that a job left unused."""

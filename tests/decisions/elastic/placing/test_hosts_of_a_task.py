@@ -238,12 +238,7 @@ HOSTS = some.lists(some.tuples(some.integers(1, 5), some.sampled_from((2, 6, 8))
     some.sampled_from((0, 1, 2)),
 )
 def test_no_node_is_added_that_is_not_needed(
-    hosts: list[tuple[int, int]],
-    pe: str,
-    pairs: int,
-    tasks: int,
-    is_exclusive: bool,
-    memory: int,
+    hosts: list[tuple[int, int]], pe: str, pairs: int, tasks: int, is_exclusive: bool, memory: int
 ) -> None:
     """As few as do for a task, by trying all ways to lay it.
 

@@ -71,10 +71,7 @@ def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_o
     name: str,
 ) -> None:
     told = {"complex_values": f"{name}=TRUE,[n1=mfree=8G]"}
-    busy = cell(
-        *(instance(host, (1,)) for host in IDLE),
-        layout=seen(told).layout,
-    )
+    busy = cell(*(instance(host, (1,)) for host in IDLE), layout=seen(told).layout)
 
     assert count_balancer_round_figures(busy, RecentlyEndedTasks(), "all.q").running == 1
 

@@ -407,9 +407,7 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
         "far": CellQueue(name="far", hosts=("@far",), is_away=True),
     }
     layout = replace(
-        LAYOUT,
-        groups={**LAYOUT.groups, "@far": frozenset()},
-        queues={**LAYOUT.queues, **others},
+        LAYOUT, groups={**LAYOUT.groups, "@far": frozenset()}, queues={**LAYOUT.queues, **others}
     )
     found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
@@ -504,11 +502,7 @@ def test_what_growing_can_not_help_adds_nothing_and_is_told(
     assert (0, [(7, cause)]) == (found.add, [(each.job, each.cause) for each in found.refused])
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [{"most": 0}, {"wait_s": 1e6}],
-    ids=["no maximum", "too young"],
-)
+@pytest.mark.parametrize("limits", [{"most": 0}, {"wait_s": 1e6}], ids=["no maximum", "too young"])
 def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str, Any]) -> None:
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from gridbridge.decisions.transfer.refused_job_stay_home_request import (
-    rerun_policy_by_home_queues,
-)
+from gridbridge.decisions.transfer.refused_job_stay_home_request import rerun_policy_by_home_queues
 
 MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
 

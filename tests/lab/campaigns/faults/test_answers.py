@@ -17,14 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.campaigns import runner
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    ledger,
-    published,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, submit, until_state
 from tests.lab.configured import configured
 from tests.lab.gamma import ACCOUNT, FAR, NODES
 from tests.lab.grid import Grid

@@ -13,14 +13,7 @@ import pytest
 
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.full.test_nikita import NIKITA
-from tests.lab.campaigns.runner import (
-    CAMPAIGN_S,
-    HOST,
-    ledger,
-    published,
-    submit,
-    until_state,
-)
+from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, submit, until_state
 from tests.lab.configured import configured
 from tests.lab.grid import Done, Grid
 

@@ -7,17 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.away import (
-    QUIET,
-    SLEEP,
-    Since,
-    child,
-    kill,
-    lines,
-    remote_of,
-    starter,
-    wait_for,
-)
+from tests.lab.away import QUIET, SLEEP, Since, child, kill, lines, remote_of, starter, wait_for
 from tests.lab.grid import Grid
 from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, no_jobs_left, roomy
 
@@ -25,10 +15,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
 Ended = tuple[str, str, int]  # exit status, failed, runs
 UNTIL_GO = "date +%N >>$JOB_NAME.ran\nuntil [ -e {go}.go ]; do sleep 0.2; done\nexit 3\n"
-PHASES: Phases = {
-    "jobs run": as_it_is,
-    "processes are killed": as_it_is,
-}
+PHASES: Phases = {"jobs run": as_it_is, "processes are killed": as_it_is}
 
 
 @pytest.fixture(scope="module")

@@ -23,15 +23,7 @@ from tests.lab.away import (
     why,
 )
 from tests.lab.grid import Grid
-from tests.lab.phases import (
-    Outcomes,
-    Phases,
-    Steps,
-    as_it_is,
-    closed_beta,
-    no_jobs_left,
-    roomy,
-)
+from tests.lab.phases import Outcomes, Phases, Steps, as_it_is, closed_beta, no_jobs_left, roomy
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

@@ -14,13 +14,7 @@ pytestmark = pytest.mark.lab
 NODES = ("beta-n1", "beta-n2")
 PROFILE = "/etc/profile.d/zz-shell.sh"
 NOTES = 'export FROM_PROFILE=1; [ "$JOB_NAME" != shell ] || echo read >>~/shell.read\n'
-OF_A_RUN = (
-    "JOB_ID=",
-    "GRIDBRIDGE_REMOTE_JOB_ID=",
-    "GRIDLAB_",
-    "HOSTNAME=",
-    "SGE_JOB_SPOOL_DIR=",
-)
+OF_A_RUN = ("JOB_ID=", "GRIDBRIDGE_REMOTE_JOB_ID=", "GRIDLAB_", "HOSTNAME=", "SGE_JOB_SPOOL_DIR=")
 
 
 @pytest.fixture

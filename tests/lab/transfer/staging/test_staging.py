@@ -303,11 +303,7 @@ def test_output_comes_home_from_oar_without_a_word(ready: Grid, undeclared_at_ga
 @pytest.mark.parametrize(
     ("declared", "status", "told"),
     [
-        (
-            "stage_in=in",
-            0,
-            f"-wd '~{ACCOUNT}/{STAGE}/gb.alpha.JOB.0.1/work'",
-        ),
+        ("stage_in=in", 0, f"-wd '~{ACCOUNT}/{STAGE}/gb.alpha.JOB.0.1/work'"),
         ("stage_in=in:a/in:a/in", 1, "stage_in: two paths have the same remote name 'a/in'"),
     ],
 )
