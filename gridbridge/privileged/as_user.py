@@ -114,17 +114,14 @@ def read_spool_record(name: str) -> tuple[TransferMessage, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")
     try:
-        data, facts = safe_files.read_file_only_owner_writes(
-            f"{SPOOL}/{name}", transfer_message.MAX_BYTES
-        )
+        path, limit = f"{SPOOL}/{name}", transfer_message.MAX_BYTES
+        data, facts = safe_files.read_file_only_owner_writes(path, limit)
         record = transfer_message.decode_transfer_message(data)
         parse_transfer_name(record.transfer)
     except (OSError, GridbridgeError) as error:
         raise AsUserRequestRefusal(f"{name}: {describe_error(error)}") from error
-    remote_id = record.remote_id or "0"
-    if record.kind != TransferMessageKind.RECORD or not (
-        remote_id.isascii() and remote_id.isdigit()
-    ):
+    id_ = record.remote_id or "0"
+    if record.kind != TransferMessageKind.RECORD or not (id_.isascii() and id_.isdigit()):
         raise AsUserRequestRefusal(f"{name}: not a starter's record")
     return record, facts.st_uid
 
