@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import remote_job_claim_script
-from gridbridge.batch.remote_job_wrapper import (
+from gridbridge.batch.remote_job_script_writer import (
     ShellStartMode,
     WrapperScriptValues,
     write_wrapper_script,

@@ -33,9 +33,9 @@ from gridbridge.elastic.simulation.synthetic_workload import (
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
+    PolicyReplayResult,
     RecordedReplayTask,
     ReplayNodeTerms,
-    ReplayOutcome,
 )
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
@@ -84,8 +84,8 @@ def week(seed: str, load: float, days: float) -> tuple[RecordedReplayTask, ...]:
 
 
 def swept(
-    tasks: tuple[RecordedReplayTask, ...], always_on: ReplayOutcome
-) -> tuple[ReplayOutcome, ...]:
+    tasks: tuple[RecordedReplayTask, ...], always_on: PolicyReplayResult
+) -> tuple[PolicyReplayResult, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
     ways = replay_policy_comparison.vary_policy_settings(
         make_replay_policy(ComparedReplayRules.SQUEEZE, TERMS, DemandPolicySection())
@@ -93,7 +93,7 @@ def swept(
     return (*replay_policy_comparison.replay_by_each_policy(tasks, TERMS, ways), always_on)
 
 
-def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
+def off_frontier(one: PolicyReplayResult, others: Iterable[PolicyReplayResult]) -> float:
     """Return by which part of both cost and wait some other is better; 0: it is on the frontier."""
     parts = (
         min(1 - other.cost / one.cost, 1 - other.wait_mean_s / one.wait_mean_s)
@@ -103,7 +103,7 @@ def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
     return max(0.0, *parts)
 
 
-def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, ReplayOutcome]:
+def replayed(tasks: tuple[RecordedReplayTask, ...]) -> dict[str, PolicyReplayResult]:
     """Replay one week by every way."""
     filled = {name: (ComparedReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
@@ -128,7 +128,7 @@ def month() -> float:
     return time.process_time() - begun
 
 
-def misses(seed: str, found: dict[str, ReplayOutcome]) -> list[str]:
+def misses(seed: str, found: dict[str, PolicyReplayResult]) -> list[str]:
     """Name the targets that a week misses."""
     filled = [found[name] for name in ("demand, frugal", *FILLED)]
     base, told = found["starcluster, spread"], list[str]()
@@ -147,7 +147,7 @@ def misses(seed: str, found: dict[str, ReplayOutcome]) -> list[str]:
     return told
 
 
-def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
+def show(seed: str, load: float, found: dict[str, PolicyReplayResult]) -> None:
     """Print a week's table."""
     print(f"\n{seed}, {100 * load:.0f} %, {found['demand'].tasks} tasks")
     print(f"{'':<22}{'wait s':>8}{'beyond':>8}{'late':>7}{'node-h':>9}{'cost':>9}{'kWh':>8}")
@@ -156,7 +156,7 @@ def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
         print(f"{name:<22}{waits}{one.node_hours:>9.1f}{one.cost:>9.1f}{one.energy_kwh:>8.1f}")
 
 
-def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
+def show_frontier(one: PolicyReplayResult, others: tuple[PolicyReplayResult, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
     best, off = replay_policy_comparison.find_cost_wait_frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")

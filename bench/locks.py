@@ -22,8 +22,8 @@ from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
     JobRatioInputs,
-    JobRatioPrediction,
+    JobRatioUpdate,
     TaskRetry,
 )
 from gridbridge.model.campaigns.nikita_deletion_values import (
@@ -209,7 +209,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...
         for one in ended
     )
     predicted = tuple(
-        JobRatioPrediction(
+        JobRatioUpdate(
             campaign=number,
             cluster=f"c{at}",
             law=JobRatioRule.MEASURED,

@@ -28,7 +28,7 @@ from gridbridge.decisions.rebalance.job_rebalancing import plan_job_balance
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -168,7 +168,7 @@ def made(tasks: int) -> PlacementSnapshot:
         for number in range(HOSTS)
     )
     jobs = tuple(
-        PlacementJob(
+        PlacementJobOrDataset(
             name=f"job{number}",
             replicas=int(number % REPLICATED == 0),
             last_run=NOW - timedelta(hours=random.uniform(0, 48)),
@@ -178,7 +178,7 @@ def made(tasks: int) -> PlacementSnapshot:
     return PlacementSnapshot(now=NOW, hosts=hosts, jobs=jobs, tasks=tuple(_tasks(jobs, random)))
 
 
-def _tasks(jobs: tuple[PlacementJob, ...], random: Random) -> list[PlacementTask]:
+def _tasks(jobs: tuple[PlacementJobOrDataset, ...], random: Random) -> list[PlacementTask]:
     found = []
     for job in jobs:
         for number in range(TASKS_PER_JOB):

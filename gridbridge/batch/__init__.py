@@ -63,7 +63,7 @@ def _embedded() -> "ModuleType":
 
 
 def _gridengine_home() -> "ModuleType":
-    from gridbridge.batch.gridengine import refused_home_job_marker as home
+    from gridbridge.batch.gridengine import home_job_verification as home
 
     return home
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import (
         BlockedJobReader,
         CampaignArrayEndReader,
+        CheckFactsReader,
         ClusterDemandReader,
-        ClusterFactsReader,
         HostTagStore,
         JobAccountingReader,
         JobAccountReader,
@@ -62,7 +62,7 @@ class BatchSystemAdapter(Generic[Where]):
 
     submit: "JobSubmitter[Where]"
     status: "ClusterStatusReader[Where]"
-    answers: "ClusterFactsReader[Where]"
+    answers: "CheckFactsReader[Where]"
     explains: "SubmissionExplainer[Where]"
     at_home: "HomeJobControl[Where] | None" = None
     guards_tasks: "LocalTaskGuard[Where] | None" = None

@@ -129,7 +129,7 @@ class LocalTaskGuard(Protocol[Where]):
         ...
 
 
-class ClusterFactsReader(Protocol[Where]):
+class CheckFactsReader(Protocol[Where]):
     """Reads the facts of a cluster that `gridbridge check` reports."""
 
     def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:

@@ -168,7 +168,7 @@ class PublishedAccountingProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedAccountingFiles:
+class PublishedAccountingPositions:
     """The reading progress in every accounting file."""
 
     readings: tuple[PublishedAccountingProgress, ...] = ()

@@ -19,8 +19,8 @@ from gridbridge.program.work.backoff import double_pause
 from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.shell.watchdog import BEAT_S, PollerWatchdog
 
 FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause
@@ -125,7 +125,7 @@ def run_cycle_once(
 def run_cycles_forever(
     daemon: CycleDaemon[Seen, Plan],
     signals: StopAndReloadSignals,
-    life_sign: PollerWatchdog,
+    life_sign: ServiceHeartbeat,
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
@@ -149,7 +149,7 @@ def run_cycles_forever(
 
 def _try(
     daemon: CycleDaemon[Seen, Plan],
-    life_sign: PollerWatchdog,
+    life_sign: ServiceHeartbeat,
     report: Callable[[str], None],
     *,
     has_failed: bool,
@@ -197,7 +197,7 @@ def _pause(
     limit_s: float,
     wakes: Callable[[], bool],
     signals: StopAndReloadSignals,
-    life_sign: PollerWatchdog,
+    life_sign: ServiceHeartbeat,
     clock: Clock,
 ) -> None:
     """Sleep until a signal, news or the end of the pause; feed the watchdog."""

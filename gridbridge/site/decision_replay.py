@@ -18,7 +18,7 @@ from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.shell.process_account import become_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
-from gridbridge.transfer.poller import transfer_journal
+from gridbridge.transfer.poller import poller_decision_journal
 
 # A program with journalled decisions has a line here.
 PROGRAMS = MappingProxyType(
@@ -26,13 +26,16 @@ PROGRAMS = MappingProxyType(
         program.name: program
         for program in (
             ProgramDecisionReplay(
-                transfer_journal.PLAN_PROGRAM,
-                transfer_journal.replay_transfer_plan,
-                transfer_journal.summarize_transfer_actions,
+                poller_decision_journal.PLAN_PROGRAM,
+                poller_decision_journal.replay_transfer_plan,
+                poller_decision_journal.summarize_transfer_actions,
             ),
-            ProgramDecisionReplay(transfer_journal.RECALL_PROGRAM, transfer_journal.replay_recalls),
             ProgramDecisionReplay(
-                transfer_journal.REFUSAL_PROGRAM, transfer_journal.replay_refused_message
+                poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls
+            ),
+            ProgramDecisionReplay(
+                poller_decision_journal.REFUSAL_PROGRAM,
+                poller_decision_journal.replay_refused_message,
             ),
             ProgramDecisionReplay(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
             ProgramDecisionReplay(nikita_journal.PROGRAM, nikita_journal.replay_nikita_decision),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch import home_job_id_translation
-from gridbridge.batch.remote_job_wrapper import ShellStartMode
+from gridbridge.batch.remote_job_script_writer import ShellStartMode
 from tests.batch.test_wrapper_script import Site, make_site
 
 REAL = '#!/bin/sh\nprintf "%s" "${0##*/}"; printf "|%s" "$@"; echo\n'

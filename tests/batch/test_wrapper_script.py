@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_job_id_translation
-from gridbridge.batch.remote_job_wrapper import (
+from gridbridge.batch.remote_job_script_writer import (
     BODY,
     ShellStartMode,
     WrapperScriptValues,

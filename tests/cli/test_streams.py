@@ -130,7 +130,7 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
         "from gridbridge.campaigns.tools import campaign_client as campaigns\n"
         "from gridbridge.campaigns.submission import admission_rules as admission\n"
         "from gridbridge.campaigns.tools import new_campaigns as sources\n"
-        "from gridbridge.campaigns.cli import gridsub, login_node_relay as relay\n"
+        "from gridbridge.campaigns.cli import gridsub, relay_to_transfer_host as relay\n"
         "relay.transfer_host_to_use = lambda *_: ''\n"
         "admission.require_admission_by_rules = lambda said: said\n"
         "sources.campaign_from_number_list = lambda *_: Said()\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.batch.batch_submission_outcome import SubmissionOutcome
-from gridbridge.batch.remote_job_wrapper import (
+from gridbridge.batch.remote_job_script_writer import (
     ShellStartMode,
     WrapperScriptValues,
     write_wrapper_script,

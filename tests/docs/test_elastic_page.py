@@ -7,7 +7,10 @@ from dataclasses import fields
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions, apply_command_line_rules
+from gridbridge.elastic.balancer.balance_preview import (
+    BalanceRuleOverrides,
+    apply_command_line_rules,
+)
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.plan_command import plan
 from gridbridge.model.policy import Policy
@@ -53,7 +56,9 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
     """Of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params
-    given = BalanceRuleOptions(**{one.name: typed[one.name] for one in fields(BalanceRuleOptions)})
+    given = BalanceRuleOverrides(
+        **{one.name: typed[one.name] for one in fields(BalanceRuleOverrides)}
+    )
     policy = configured("[balance]\nmax_nodes = 9\n")
     told = "\n".join(re.findall("`(.+?)`", keys))
     wanted = configured(f"[balance]\nmax_nodes = 9\n{key}\n[demand]\n{told}\n")

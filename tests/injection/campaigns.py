@@ -25,8 +25,8 @@ from gridbridge.campaigns.nikita.nikita import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
 from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_number_register
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE

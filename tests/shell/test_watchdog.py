@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.shell import poller_lock
-from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
+from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 
@@ -40,7 +40,7 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
     path: str, listener: tuple[str, socket.socket]
 ) -> None:
     name, end = listener
-    life_sign = PollerWatchdog(path, {"NOTIFY_SOCKET": name})
+    life_sign = ServiceHeartbeat(path, {"NOTIFY_SOCKET": name})
     life_sign.begin()
     begun = heard(end)
     life_sign.beat()
@@ -57,7 +57,7 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
 def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
     """It is ready by then when it begins anew, so more time to start is none."""
     name = f"{tmp_path}/notify"
-    life_sign = PollerWatchdog(
+    life_sign = ServiceHeartbeat(
         f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"}
     )
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
@@ -73,7 +73,7 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
 
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
     before = poller_lock.last_poller_heartbeat(path)
-    life_sign = PollerWatchdog(path, {})
+    life_sign = ServiceHeartbeat(path, {})
     life_sign.begin()
     begun = poller_lock.last_poller_heartbeat(path)
     life_sign.beat()
@@ -85,7 +85,7 @@ def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> N
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
-    PollerWatchdog(path, {"NOTIFY_SOCKET": name}).beat()
+    ServiceHeartbeat(path, {"NOTIFY_SOCKET": name}).beat()
 
     assert poller_lock.last_poller_heartbeat(path) > 1
 
@@ -94,12 +94,12 @@ def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: st
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(f"{tmp_path}/full")
         for _ in range(1000):
-            PollerWatchdog(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
+            ServiceHeartbeat(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
 
     assert poller_lock.last_poller_heartbeat(path) > 1
 
 
 def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    PollerWatchdog(str(tmp_path / "none"), {}).beat()
+    ServiceHeartbeat(str(tmp_path / "none"), {}).beat()
 
     assert poller_lock.last_poller_heartbeat(str(tmp_path / "none")) == 0

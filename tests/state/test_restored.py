@@ -9,8 +9,8 @@ import pytest
 
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
 
@@ -171,7 +171,7 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
     marks = TaskDeletionMarkRows(restored.database).all()
-    assert {place: CancellationMark(wiped_for=CancellationReason.UNWANTED)} == marks[
+    assert {place: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)} == marks[
         1, known.number
     ]
     assert (6, 1, known.number, place, TaskAttemptOutcome.PENDING) in restored.sent()

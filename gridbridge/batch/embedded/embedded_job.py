@@ -92,7 +92,7 @@ class EmbeddedJobEnd(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kb: int = 0
-    killed_for: str = ""  # a word of model.job.KillReason
+    killed_for: str = ""  # a word of model.job.JobKillReason
 
 
 class EmbeddedArrayTaskEnd(NamedTuple):

@@ -57,7 +57,7 @@ class PrintedEmbeddedJobEnd:
     user_s: str
     system_s: str
     wallclock_s: str
-    killed_for: str  # a word of model.job.KillReason
+    killed_for: str  # a word of model.job.JobKillReason
     place: str  # of a task in its array
 
     def __init__(self, **values: str) -> None:

@@ -18,7 +18,7 @@ from gridbridge.batch.embedded.process_identity import signal_job_process_group
 MAKE_WAY = 56  # to a task's first process (batch/task.sh)
 PATIENCE_S = 10.0  # for what a task has to save
 LOOK_S = 1.0
-WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.KillReason
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.JobKillReason
 
 
 class WalltimeAndPreemptionCheck:

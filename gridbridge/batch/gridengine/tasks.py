@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.gridengine import cell_object_queries, refused_home_job_marker, submit
+from gridbridge.batch.gridengine import cell_object_queries, home_job_verification, submit
 from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
 from gridbridge.errors import GridbridgeError
@@ -68,8 +68,8 @@ def keep_job_off_queues(
     job = str(local.job)
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
-    if not queues or not refused_home_job_marker.could_run_at_home(
-        cell, refused_home_job_marker.request_with_replaced_lists(own, None, queues)
+    if not queues or not home_job_verification.could_run_at_home(
+        cell, home_job_verification.request_with_replaced_lists(own, None, queues)
     ):
         raise GridbridgeError("no other queue could run it")
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
@@ -92,10 +92,10 @@ def require_runnable_variant(
     """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
     own = submit.query_job_request(cell, str(local.job))
     requests = (
-        refused_home_job_marker.request_with_replaced_lists(own, hard, queues)
+        home_job_verification.request_with_replaced_lists(own, hard, queues)
         for hard, queues in variants(own)
     )
-    if not any(refused_home_job_marker.could_run_at_home(cell, request) for request in requests):
+    if not any(home_job_verification.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
 
 

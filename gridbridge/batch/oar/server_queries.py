@@ -55,7 +55,7 @@ LINES = (
 )
 
 
-def status_query_command(
+def nodes_and_jobs_query_command(
     server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> Argv:
     """Build the query for nodes, our jobs, and a line for each job that counts.

@@ -22,7 +22,7 @@ def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
             version=query_oar_version(server),
             ahead_s=query_clock_offset_s(server, now),
             slots=count_batch_slots(server),
-            master=client_host(server),
+            master=host_of_oar_clients(server),
         )
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
@@ -33,7 +33,7 @@ def read_remote_setup(
 ) -> CellQconfSettings:
     """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
     query_oar_version(server)
-    return CellQconfSettings.bare(client_host(server), home.environments)
+    return CellQconfSettings.bare(host_of_oar_clients(server), home.environments)
 
 
 def explain_request_refusal(request: JobRequest) -> str:
@@ -46,7 +46,7 @@ def build_submission_command(server: OarServer, spec: JobSpec) -> Argv:
     return oar_commands.oarsub_command(server, spec)
 
 
-def client_host(server: OarServer) -> str:
+def host_of_oar_clients(server: OarServer) -> str:
     """Return the host on which OAR's client programs run."""
     return server.login.host if server.login else HERE
 

@@ -75,7 +75,7 @@ def query_cluster_snapshot(
     most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, server_queries.status_query_command(server, job_ids, uncounted))
+    answer = _ask(server, server_queries.nodes_and_jobs_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_answer(answer, server_queries.PARTS_OF_STATUS)
     resources, jobs = parse_oar_resources(nodes), _latest(waiting, active)

@@ -43,7 +43,7 @@ REFUSED = 2
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
-class RootCampaignRefusal(GridbridgeError):
+class CampaignRefusedByRoot(GridbridgeError):
     """Root submits no task of this campaign at any cluster."""
 
 
@@ -60,7 +60,7 @@ class TemporaryArrayRefusal(GridbridgeError):
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
-    REFUSED: RootCampaignRefusal,
+    REFUSED: CampaignRefusedByRoot,
     HAS_ENDED: EndedCampaignRefusal,
     REFUSED_THERE: PermanentArrayRefusal,
     SUBMITTED_BEFORE: ArrayTasksAlreadyInLedger,
@@ -178,7 +178,7 @@ def end(campaign: int) -> None:
 def reopen_ended_campaign(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign on its owner's request; may be repeated.
 
-    RootCampaignRefusal if the owner has made no such request.
+    CampaignRefusedByRoot if the owner has made no such request.
     """
     _checked(privileged_helper_calls.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 

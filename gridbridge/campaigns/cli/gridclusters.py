@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from gridbridge.campaigns.cli import login_node_relay
+from gridbridge.campaigns.cli import relay_to_transfer_host
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
@@ -131,4 +131,4 @@ def _text(value: object) -> str:
 
 def main() -> None:
     """Run gridclusters, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(gridclusters, "gridclusters")
+    relay_to_transfer_host.run_here_or_on_transfer_host(gridclusters, "gridclusters")

@@ -2,7 +2,12 @@
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_to_transfer_host,
+    runner_wait_messages,
+)
 from gridbridge.campaigns.cli.gridstat import parse_task_argument
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
@@ -130,6 +135,6 @@ def _is_task(word: str) -> bool:
 
 def main() -> None:
     """Run griddel, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(
+    relay_to_transfer_host.run_here_or_on_transfer_host(
         griddel, "griddel", UNREACHABLE, changes=lambda _: True
     )

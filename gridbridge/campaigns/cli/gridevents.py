@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_to_transfer_host,
+    runner_wait_messages,
+)
 from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
@@ -171,7 +176,7 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 def main() -> None:
     """Run gridevents, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(
+    relay_to_transfer_host.run_here_or_on_transfer_host(
         gridevents, "gridevents", UNREACHABLE, changes=_changes
     )
 

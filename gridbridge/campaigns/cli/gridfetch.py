@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, login_node_relay
+from gridbridge.campaigns.cli import REFUSED, relay_to_transfer_host
 from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
@@ -72,15 +72,17 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedOutputFiles:
+def _outputs(
+    options: Mapping[str, Any], _: Sequence[str]
+) -> relay_to_transfer_host.RelayedOutputFiles:
     """Return where the transfer host puts fetched files, and where they are put on this host."""
     number = options["number"]
     to = options["to"]
-    return login_node_relay.RelayedOutputFiles(
+    return relay_to_transfer_host.RelayedOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 
 
 def main() -> None:
     """Run gridfetch, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)
+    relay_to_transfer_host.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)

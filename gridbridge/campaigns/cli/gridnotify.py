@@ -4,7 +4,12 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_wait_messages
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    UNREACHABLE,
+    relay_to_transfer_host,
+    runner_wait_messages,
+)
 from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output
@@ -129,6 +134,6 @@ def _change(
 
 def main() -> None:
     """Run gridnotify, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(
+    relay_to_transfer_host.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, login_node_relay
+from gridbridge.campaigns.cli import (
+    REFUSED,
+    campaign_table,
+    gridstat_views,
+    relay_to_transfer_host,
+)
 from gridbridge.campaigns.cli.gridstat_views import (
     GridstatOutputOptions,
     NoEndedTaskToPlot,
@@ -201,20 +206,20 @@ def _range(text: str | None) -> Callable[[int], bool]:
 
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
-) -> login_node_relay.RelayedOutputFiles | None:
+) -> relay_to_transfer_host.RelayedOutputFiles | None:
     """Return where the transfer host writes the plot, and where it is put on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return login_node_relay.RelayedOutputFiles(
+    return relay_to_transfer_host.RelayedOutputFiles(
         words=drawn, to=folder or ".", says=options["picture"]
     )
 
 
 def main() -> None:
     """Run gridstat, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
+    relay_to_transfer_host.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
 
 
 def parse_task_argument(text: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from gridbridge.campaigns.cli import (
     UNREACHABLE,
     gridsub_campaign_source,
     gridwait,
-    login_node_relay,
+    relay_to_transfer_host,
     runner_wait_messages,
 )
 from gridbridge.campaigns.cli.gridsub_campaign_source import (
@@ -238,7 +238,7 @@ def gridsub(
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Bring the campaign that is typed, or that a login node has read and sent here."""
     if (again := typed.retry()) and (
-        transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS)
+        transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS)
     ):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
@@ -248,7 +248,7 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Bring a campaign that was read, or say what would become of it."""
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
-    if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
+    if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         # the decisions of a cycle are slow to load
@@ -283,7 +283,7 @@ def _add(
 ) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
-    if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
+    if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
         return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
@@ -329,7 +329,7 @@ def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
 
 def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     is_check = "--check" in options
-    return login_node_relay.run_on_transfer_host(
+    return relay_to_transfer_host.run_on_transfer_host(
         transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
     )
 

@@ -54,7 +54,7 @@ class CampaignPreviewAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridsubCheckResult:
+class SubmissionPreview:
     """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
 
     admitted: AdmissionResult
@@ -65,7 +65,7 @@ class GridsubCheckResult:
 
 def preview_campaign(
     parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
-) -> GridsubCheckResult:
+) -> SubmissionPreview:
     """Return which clusters an admitted campaign's tasks would be sent to now."""
     policy = _policy(admission.jdl, path)
     admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
@@ -92,7 +92,7 @@ def preview_campaign(
         send.cluster: send.tasks
         for send in campaign_cycle.plan_campaign_cycle(_alone(admission.jdl, tasks, room)).sends
     }
-    return GridsubCheckResult(
+    return SubmissionPreview(
         admitted=admission,
         tasks=tasks,
         there=tuple(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from gridbridge.campaigns.cli import login_node_relay
+from gridbridge.campaigns.cli import relay_to_transfer_host
 from gridbridge.campaigns.tools import campaign_client, published_events_and_tasks
 from gridbridge.cli import output
 from gridbridge.cli.shared_options import FOLDER, VERSION
@@ -36,7 +36,7 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 def main() -> None:
     """Run gridwait, here or relayed to the transfer host."""
-    login_node_relay.run_here_or_on_transfer_host(gridwait, "gridwait")
+    relay_to_transfer_host.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 
 PAUSE_S = 1.0

@@ -28,10 +28,10 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
     ArrayTasksInSameState,
-    CancellationMark,
     CancellationReason,
     ClockJump,
     HostClockReadings,
+    TaskDeletionMark,
 )
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, OwnerRequestVerb
 from gridbridge.model.campaigns.preemption import (
@@ -118,7 +118,7 @@ def _split(
     campaign: Campaign,
     row: JobListRow,
     since: datetime,
-    marks: Mapping[int, CancellationMark],
+    marks: Mapping[int, TaskDeletionMark],
 ) -> Iterator[ArrayTasksInSameState]:
     """Yield the tasks of a row, grouped by their cancellation mark."""
     by_mark: dict[CancellationReason | None, list[range]] = {}
@@ -150,7 +150,7 @@ def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
 
 
 def _runs(
-    indices: range, marks: Mapping[int, CancellationMark]
+    indices: range, marks: Mapping[int, TaskDeletionMark]
 ) -> Iterator[tuple[CancellationReason | None, range]]:
     """Split array indices into runs with the same cancellation mark."""
     if not marks:

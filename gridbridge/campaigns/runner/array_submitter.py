@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.acts.array_submission import (
+    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
-    RootCampaignRefusal,
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
@@ -35,9 +35,9 @@ class CampaignArrayCommands(Protocol):
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release their tasks.
 
-        Errors: PermanentArrayRefusal if the cluster will never accept an array, RootCampaignRefusal
-        if root will never accept it, ArrayTasksAlreadyInLedger if root's ledger has other tasks
-        under its number.
+        Errors: PermanentArrayRefusal if the cluster will never accept an array,
+        CampaignRefusedByRoot if root will never accept it, ArrayTasksAlreadyInLedger if root's
+        ledger has other tasks under its number.
         """
         ...
 
@@ -70,7 +70,7 @@ ANSWERS = (
     ArrayTasksAlreadyInLedger,
     PermanentArrayRefusal,
     EndedCampaignRefusal,
-    RootCampaignRefusal,
+    CampaignRefusedByRoot,
 )
 T = TypeVar("T")
 Pair = tuple[int, str]  # a person and a cluster

@@ -32,7 +32,7 @@ from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
-from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
@@ -75,7 +75,9 @@ class CampaignIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load_admission_rules,
+        rules: Callable[
+            [], tuple[CampaignAdmissionRule, ...]
+        ] = admission_rules.load_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: RunnerSection = USUAL,
         begin: Begin = ignore_changed_campaigns,

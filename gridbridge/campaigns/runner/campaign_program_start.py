@@ -21,8 +21,8 @@ from gridbridge.program.work.thread_pools import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.process_account import become_account
+from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
 
@@ -90,7 +90,7 @@ def _run(
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
         lasting = ReloadingDaemon(daemon, configuration, lambda new: make(new, clock, is_dry=False))
-        run_cycles_until_signal(lasting, signals, PollerWatchdog(lock), clock)
+        run_cycles_until_signal(lasting, signals, ServiceHeartbeat(lock), clock)
         return
     run_one_cycle(daemon, is_dry=is_dry)
 
@@ -105,7 +105,7 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any],
     signals: StopAndReloadSignals,
-    life_sign: PollerWatchdog,
+    life_sign: ServiceHeartbeat,
     clock: Clock,
 ) -> None:
     """Run cycles until a signal arrives; each finished cluster call resets the watchdog.

@@ -12,8 +12,8 @@ from gridbridge.campaigns.runner.cluster_capacities_and_counts import (
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.campaign import (
     Campaign,

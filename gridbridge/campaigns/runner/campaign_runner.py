@@ -1,4 +1,4 @@
-"""Refuse a changed site name while tasks of campaigns are at the clusters.
+"""Run cycles of the campaign runner; refuse a changed site name while tasks are at clusters.
 
 Job names at a cluster begin with the site's name. Under a new name no job would be found, and every
 task would count as lost.

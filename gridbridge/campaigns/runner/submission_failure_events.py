@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.campaigns.acts.array_submission import (
+    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
-    RootCampaignRefusal,
 )
 from gridbridge.campaigns.runner.array_submitter import (
     CampaignArrayCommands,
@@ -166,7 +166,7 @@ class SubmissionResultRecorder:
     def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Handle the error that kept an array from starting."""
         match error:
-            case RootCampaignRefusal():
+            case CampaignRefusedByRoot():
                 log_array_failure("event=campaign_refused", array, error)
                 (self._try_elsewhere if array.is_of_copies else self._refuse_everywhere)(
                     array, error

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.cycle_plan import DecayedUsage, JobRatio, JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import DecayedUsage, JobRatio, JobRatioUpdate
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
@@ -80,7 +80,7 @@ class CampaignStatisticsRows:
         rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
         return tuple(JobRatio(**row) for row in map(dict, rows))
 
-    def keep(self, predicted: Iterable[JobRatioPrediction]) -> None:
+    def keep(self, predicted: Iterable[JobRatioUpdate]) -> None:
         """Store job ratios for the next cycle."""
         ratios = [
             JobRatio(

@@ -12,8 +12,8 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_IF_STILL_WAITING,
     ArrayCancellation,
-    CancellationMark,
     CancellationReason,
+    TaskDeletionMark,
     TaskMissingSince,
 )
 from gridbridge.model.campaigns.preemption import LocalRequestId, PreemptedTasks, PreemptionHistory
@@ -45,7 +45,7 @@ WAYS = Table(
 )
 _UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
 Marked = Mapping[
-    tuple[int, int], Mapping[int, CancellationMark]
+    tuple[int, int], Mapping[int, TaskDeletionMark]
 ]  # by campaign and array, then index
 MISSING = Table(
     "campaign_missing",
@@ -66,9 +66,9 @@ class TaskDeletionMarkRows:
 
     def all(self) -> Marked:
         """Return all marks by array and index."""
-        marks: dict[tuple[int, int], dict[int, CancellationMark]] = {}
+        marks: dict[tuple[int, int], dict[int, TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
-            mark = CancellationMark(wiped_for=CancellationReason(row["wiped_for"]))
+            mark = TaskDeletionMark(wiped_for=CancellationReason(row["wiped_for"]))
             marks.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
         return marks
 

@@ -14,7 +14,11 @@ from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.transfer.cluster_offers_for_request import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model import names_offered_by_cluster
-from gridbridge.model.campaigns.admission import AdmissionResult, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import (
+    AdmissionResult,
+    CampaignAdmissionRule,
+    CampaignCandidate,
+)
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_properties,
     parse_required_properties,
@@ -34,7 +38,7 @@ LONGEST = 200  # characters of an error message
 
 def load_admission_rules(
     folder: str = ADMISSION, owner: int = file_trust.ROOT
-) -> tuple[AdmissionRule, ...]:
+) -> tuple[CampaignAdmissionRule, ...]:
     """Return the rules, sorted by file name, and in each file in the order of definition.
 
     Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for
@@ -51,7 +55,7 @@ def load_admission_rules(
     return tuple(rule for name in chosen for rule in _rules(folder, name, owner))
 
 
-def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
+def _rules(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
     path = f"{folder}/{name}"
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
@@ -66,7 +70,7 @@ def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
         words = f"{_at(error, path)}: {_described(error)}; {WHO_MENDS}"
         raise ConfigError((words,)) from error
     return [
-        AdmissionRule(name=f"{name}:{key}", judge=function)
+        CampaignAdmissionRule(name=f"{name}:{key}", judge=function)
         for key, function in namespace.items()
         if isinstance(function, FunctionType) and not key.startswith("_")
         if function.__globals__ is namespace  # what it imports is no rule

@@ -41,7 +41,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignOutputFolder:
+class OutputFolderAtCluster:
     """The folder of a campaign's outputs at one cluster."""
 
     login: SshLogin | None
@@ -66,7 +66,7 @@ def task_output_name(task: PublishedTask, stream: str) -> str:
 
 def own_output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
-) -> Mapping[str, CampaignOutputFolder]:
+) -> Mapping[str, OutputFolderAtCluster]:
     """Return the output folder at each cluster for the caller's own campaign.
 
     CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
@@ -90,14 +90,14 @@ def own_output_folders(
         declared = tuple(
             output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
         )
-        folders[name] = CampaignOutputFolder(
+        folders[name] = OutputFolderAtCluster(
             login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
         )
     return folders
 
 
 def read_task_output_tails(
-    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, CampaignOutputFolder]
+    tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
     """Return the last bytes of each task's stream, by task, and a list of problems.
 
@@ -119,7 +119,7 @@ def read_task_output_tails(
 def fetch_task_outputs(
     tasks: Iterable[PublishedTask],
     to: str,
-    at: Mapping[str, CampaignOutputFolder],
+    at: Mapping[str, OutputFolderAtCluster],
     *,
     is_chosen: bool = True,
 ) -> tuple[OutputFetchOutcome, ...]:
@@ -145,7 +145,7 @@ def fetch_task_outputs(
 
 
 def _fetch(
-    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, CampaignOutputFolder]
+    cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolderAtCluster]
 ) -> OutputFetchOutcome:
     names = [task_output_name(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
@@ -262,7 +262,7 @@ def _present(names: Iterable[str], to: str) -> int:
 
 
 def _look(
-    source: CampaignOutputFolder, tasks: list[PublishedTask], stream: str, most: int
+    source: OutputFolderAtCluster, tasks: list[PublishedTask], stream: str, most: int
 ) -> dict[int, str]:
     names = (task_output_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)

@@ -224,7 +224,9 @@ def campaign_with_cluster_progress(
     campaign: ShownCampaign, folder: str = PUBLISHED
 ) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return progress_counts.add_ended_task_counts(campaign, task_end_times(campaign, folder))
+    return progress_counts.campaign_with_ended_task_counts(
+        campaign, task_end_times(campaign, folder)
+    )
 
 
 def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndCounts, ...]:

@@ -11,15 +11,15 @@ from dataclasses import asdict, replace
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionResult,
-    AdmissionRule,
     AdmissionRuleChanges,
+    CampaignAdmissionRule,
     CampaignCandidate,
 )
 from gridbridge.model.campaigns.jdl import Jdl
 
 
 def apply_admission_rules(
-    rules: Sequence[AdmissionRule], candidate: CampaignCandidate
+    rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
 ) -> AdmissionResult:
     """Apply admission rules in their order, up to the first that refuses the campaign.
 
@@ -44,7 +44,9 @@ def apply_admission_rules(
     return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def explain_rule_violation(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
+def explain_rule_violation(
+    rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
+) -> str:
     """Say why a submitted campaign does not comply with the rules; empty if it does."""
     admitted = apply_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
@@ -64,7 +66,9 @@ def list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
             yield f"{key}: {old.get(key)!r} -> {new.get(key)!r}"
 
 
-def _judged(rule: AdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
+def _judged(
+    rule: CampaignAdmissionRule, candidate: CampaignCandidate
+) -> Jdl | AdmissionRefusal | None:
     try:
         answer = rule.judge(candidate)
     except (Exception, SystemExit) as error:  # the rule is code of the site

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from math import inf
 
-from gridbridge.decisions.campaigns.campaign_event_rules import select_given_up_conflicts
+from gridbridge.decisions.campaigns.campaign_event_rules import campaigns_that_gave_up_conflicts
 from gridbridge.decisions.wrapper_end import (
     was_job_preempted,
     why_job_not_started,
@@ -28,8 +28,8 @@ from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.nikita_deletion_values import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
-    CancellationMark,
     CancellationReason,
+    TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
@@ -91,7 +91,7 @@ def classify_deleted_task_end(
 
 ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: what is told contradicts itself
 ReportedEnds = Mapping[int, ReportedEnd]  # by index
-NO_CANCELLATION_MARKS: Mapping[int, CancellationMark] = {}
+NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
 MAX_WAIT_FOR_FUTURE_END_S = (
@@ -117,12 +117,12 @@ class MissingAttemptJudge:
         self,
         campaigns: Iterable[Campaign],
         events: Iterable[CampaignEvent],
-        marks: Mapping[tuple[int, int], Mapping[int, CancellationMark]],
+        marks: Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]],
         forgotten_s: float,
     ) -> None:
         """Take the campaigns, the open events, and nikita's marks by array and index."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
-        self._given_up = select_given_up_conflicts(events)
+        self._given_up = campaigns_that_gave_up_conflicts(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
 
@@ -226,7 +226,7 @@ def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt],
     outcome: TaskAttemptOutcome,
-    marks: Mapping[int, CancellationMark],
+    marks: Mapping[int, TaskDeletionMark],
 ) -> tuple[TaskAttempt, ...]:
     """Give attempts without a reported end an outcome.
 
@@ -302,7 +302,7 @@ def judge_missing_attempts(
     ends: ReportedEnds,
     walltime_s: int,
     forgotten_s: float,
-    marks: Mapping[int, CancellationMark] = NO_CANCELLATION_MARKS,
+    marks: Mapping[int, TaskDeletionMark] = NO_CANCELLATION_MARKS,
 ) -> tuple[TaskAttempt, ...]:
     """Return the ended ones of an array's missing attempts, with outcomes.
 
@@ -365,7 +365,7 @@ def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
 
 
 def _with_outcome(
-    attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None
+    attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: TaskDeletionMark | None
 ) -> TaskAttempt:
     outcome = classify_job_end(end, walltime_s)
     return replace(

@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ClusterCapacity,
     JobRatio,
     JobRatioInputs,
-    JobRatioPrediction,
+    JobRatioUpdate,
     ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
@@ -151,7 +151,7 @@ NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 def predict_job_ratios(
     situation: CampaignCycleSituation,
-) -> dict[CampaignCluster, JobRatioPrediction]:
+) -> dict[CampaignCluster, JobRatioUpdate]:
     """Return the ratio of each campaign with unsent tasks at each of its clusters.
 
     Only clusters that answered have a ratio, and test campaigns have none: they send one task per
@@ -174,10 +174,10 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 
 
 def select_changed_ratios(
-    predicted: Mapping[CampaignCluster, JobRatioPrediction],
+    predicted: Mapping[CampaignCluster, JobRatioUpdate],
     before: Iterable[JobRatio],
     sends: Iterable[CampaignTaskSend],
-) -> tuple[JobRatioPrediction, ...]:
+) -> tuple[JobRatioUpdate, ...]:
     """Return the ratios to store: those that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
@@ -190,7 +190,7 @@ def select_changed_ratios(
     )
 
 
-def describe_ratio_changes(predicted: Iterable[JobRatioPrediction]) -> list[str]:
+def describe_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
     """Describe each changed ratio, with the numbers that led to it."""
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
@@ -223,11 +223,11 @@ class _CyclePredictor:
             if attempt.outcome in STARTED_OUTCOMES
         )
 
-    def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioPrediction:
+    def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioUpdate:
         """Return a campaign's ratio at a cluster."""
         room, before = self._situation.room[pair[1]], self._ratios.get(pair)
         terms = self._terms(pair, request, room, before)
-        return JobRatioPrediction(
+        return JobRatioUpdate(
             campaign=pair[0],
             cluster=pair[1],
             law=room.law,
@@ -275,5 +275,5 @@ def _allowed(request: JdlClusterSettings, room: ClusterCapacity, waiting_of_othe
     return max(most, int(may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)))
 
 
-def _differs(prediction: JobRatioPrediction, before: JobRatio) -> bool:
+def _differs(prediction: JobRatioUpdate, before: JobRatio) -> bool:
     return (prediction.ratio, prediction.submitted) != (before.ratio, before.submitted)

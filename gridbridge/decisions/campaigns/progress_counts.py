@@ -10,7 +10,9 @@ from gridbridge.model.campaigns.published_tasks import TaskEndCounts, sum_task_e
 HOUR = timedelta(hours=1)
 
 
-def add_ended_task_counts(campaign: ShownCampaign, ends: Sequence[TaskEndCounts]) -> ShownCampaign:
+def campaign_with_ended_task_counts(
+    campaign: ShownCampaign, ends: Sequence[TaskEndCounts]
+) -> ShownCampaign:
     """Return a shown campaign with its ended tasks and mean run times by cluster.
 
     `ends` are in the order of time. An ended campaign gets the rate over its whole life; a living

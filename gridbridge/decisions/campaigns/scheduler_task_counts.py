@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 
@@ -21,7 +21,7 @@ class SchedulerTaskCounts:
     def __init__(
         self,
         situation: CampaignCycleSituation,
-        predicted: Mapping[CampaignCluster, JobRatioPrediction],
+        predicted: Mapping[CampaignCluster, JobRatioUpdate],
         campaigns: Sequence[Campaign] = (),
         begun: Sequence[CampaignArray] = (),
     ) -> None:

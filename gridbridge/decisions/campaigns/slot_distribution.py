@@ -23,14 +23,14 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     CampaignTaskSend,
-    JobRatioPrediction,
+    JobRatioUpdate,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
 def distribute_slots_to_campaigns(
     situation: CampaignCycleSituation,
-    predicted: Mapping[CampaignCluster, JobRatioPrediction],
+    predicted: Mapping[CampaignCluster, JobRatioUpdate],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,

@@ -54,7 +54,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     return _changed(at, future_time_limiter(now))
 
 
-def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
+def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
     """Return a node with all of its times changed by a function."""
     return replace(
         node,

@@ -15,7 +15,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -172,7 +172,7 @@ def _live(board: ProjectedPlacement) -> list[PlacementHost]:
     return [host for host in board.snapshot.hosts if host.is_live]
 
 
-def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJob]:
+def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
     """Return the jobs that an automatic round may rebalance, largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
@@ -186,6 +186,6 @@ def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJ
     return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
 
 
-def _mean_bytes(board: ProjectedPlacement, job: PlacementJob) -> float:
+def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
     tasks = board.of_job[job.name]
     return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0

@@ -23,7 +23,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -190,7 +190,11 @@ def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
 
 
 def _anew(
-    draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
+    draft: MovePlanDraft,
+    job: PlacementJobOrDataset,
+    task: PlacementTask,
+    host: PlacementHost,
+    source: str,
 ) -> None:
     """Plan a replica that replaces a lost replica, copied from the host `source`."""
     if host.name in draft.board.task(task).replicas:
@@ -217,7 +221,9 @@ def _move_off(
     advise_moves_in_owner_turns(draft, tasks, advise)
 
 
-def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
+def _off(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost
+) -> None:
     """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return

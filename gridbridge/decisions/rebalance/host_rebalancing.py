@@ -26,7 +26,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
 )
@@ -69,7 +69,9 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def give_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJob) -> None:
+def give_host_fair_job_share(
+    draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset
+) -> None:
     """Plan moves that give a host its share of a job's copies, or one copy less.
 
     A busy host gets one copy less than its share, a quiet host its full share.
@@ -91,7 +93,9 @@ def give_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: Pla
         _spread(draft, job, host).pull(host, is_extra=True)
 
 
-def _spread(draft: MovePlanDraft, job: PlacementJob, host: PlacementHost) -> JobCopyRedistribution:
+def _spread(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, host: PlacementHost
+) -> JobCopyRedistribution:
     return JobCopyRedistribution(draft, job, host.kind, is_asked=False)
 
 
@@ -240,7 +244,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
             yield task
 
 
-def _active(board: ProjectedPlacement) -> list[PlacementJob]:
+def _active(board: ProjectedPlacement) -> list[PlacementJobOrDataset]:
     """Return the jobs that ran within active_s, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(

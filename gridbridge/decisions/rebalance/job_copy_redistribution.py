@@ -8,14 +8,18 @@ from gridbridge.decisions.rebalance.placement_constraints import (
     why_host_has_job_share,
 )
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot import PlacementHost, PlacementJob, PlacementTask
+from gridbridge.model.rebalance.placement_snapshot import (
+    PlacementHost,
+    PlacementJobOrDataset,
+    PlacementTask,
+)
 
 
 class JobCopyRedistribution:
     """The hosts of a kind by their number of a job's copies, until a copy moves."""
 
     def __init__(
-        self, draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool
+        self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool
     ) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
@@ -113,7 +117,7 @@ def _goes(
     return True
 
 
-def _target_reason(draft: MovePlanDraft, job: PlacementJob, target: PlacementHost) -> str:
+def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
     """Say why a host takes no copy of a job, independent of the task."""
     board = draft.board
     return (

@@ -14,7 +14,7 @@ from gridbridge.decisions.rebalance.placement_constraints import why_task_state_
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -36,7 +36,9 @@ def plan_job_balance(
     return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
 
 
-def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: bool) -> str:
+def repair_or_balance_job(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool
+) -> str:
     """Plan the repair of a job, or an even spread of its copies; describe the plan."""
     wrong = advise_job_repair(draft, job)
     lack = with_noun(
@@ -60,7 +62,7 @@ def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: 
     return f"job {job.name} has all its replicas: {moved}"
 
 
-def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
+def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
     """Say whether a task of a job is waiting; otherwise record why each task stays."""
     if job.name in draft.board.waiting:
         return True
@@ -71,7 +73,7 @@ def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
     return False
 
 
-def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
+def advise_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
     """Plan missing live copies and replicas, and the removal of wrong replicas.
 
     The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
@@ -93,7 +95,7 @@ def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
     return sum(not _is_whole(board, job, task) for task in tasks)
 
 
-def _lacking(board: ProjectedPlacement, job: PlacementJob) -> list[PlacementTask]:
+def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
     """Return a job's tasks that may lack a copy or have a wrong copy."""
     tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
@@ -101,7 +103,9 @@ def _lacking(board: ProjectedPlacement, job: PlacementJob) -> list[PlacementTask
     return [task for task in tasks if not _needs_nothing(board, job, task)]
 
 
-def _needs_nothing(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
+def _needs_nothing(
+    board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask
+) -> bool:
     """Say whether a task needed no repair before the planned moves, as most tasks."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
@@ -111,7 +115,7 @@ def _needs_nothing(board: ProjectedPlacement, job: PlacementJob, task: Placement
     )
 
 
-def _is_whole(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask) -> bool:
+def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     """Say whether a task has all its copies on readable hosts after the moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
@@ -122,7 +126,7 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJob, task: PlacementTask)
     )
 
 
-def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJob) -> bool:
+def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
     """Say whether a host has more copies than its share, or at least two less."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
@@ -130,7 +134,7 @@ def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJob) -> bool
     return False
 
 
-def _even(board: ProjectedPlacement, job: PlacementJob) -> str:
+def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
     return (
         "nothing can be moved"
         if is_job_unevenly_spread(board, job)
@@ -138,7 +142,7 @@ def _even(board: ProjectedPlacement, job: PlacementJob) -> str:
     )
 
 
-def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Make the first readable replica the live copy of a task without a live copy.
 
     Copies on unknown hosts do not count. Without any copy, the live copy is made from the original.
@@ -155,7 +159,7 @@ def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> 
         advise_new_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
 
-def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Remove duplicate replicas, and replicas on the live host or unknown hosts.
 
     Replicas beyond the requested number are removed as well, the last replica first.
@@ -180,7 +184,7 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
         draft.refuse(task, "", f"the task is {task.state.value}")
 
 
-def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Plan one missing replica of a task from its live copy."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
@@ -189,7 +193,7 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -
     advise_new_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
 
 
-def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """Remove a task's damaged copies once the task has enough whole copies."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
@@ -199,7 +203,9 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -
             _delete(draft, task, host)
 
 
-def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
+def _spread_one(
+    draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool
+) -> bool:
     """Plan one move that evens out a job's copies; say whether a move was found."""
     spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above = spread.above

@@ -12,7 +12,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementTask,
     PlacementTaskState,
 )
@@ -75,14 +75,14 @@ class MovePlanDraft:
         """Return a rejection reason if this round already moves the task; else empty."""
         return "this round moves the task already" if task.key in self._keys else ""
 
-    def taken_reason(self, job: PlacementJob, source: str) -> str:
+    def taken_reason(self, job: PlacementJobOrDataset, source: str) -> str:
         """Return a rejection reason if tasks_per_host copies of a job leave a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
-    def given_reason(self, job: PlacementJob, target: str) -> str:
+    def given_reason(self, job: PlacementJobOrDataset, target: str) -> str:
         """Return a rejection reason if tasks_per_host copies of a job go to a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
@@ -121,7 +121,9 @@ class MovePlanDraft:
                     self.refuse(task, host.name, reason)
         return self._takers[kind]
 
-    def movable(self, job: PlacementJob, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
+    def movable(
+        self, job: PlacementJobOrDataset, host: str, *, is_asked: bool
+    ) -> Iterator[PlacementTask]:
         """Give a job's movable tasks at a host by number; record why other tasks stay.
 
         The complete list of a host is cached until the next move.
@@ -210,7 +212,7 @@ def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
 
 def advise_new_copy(
     draft: MovePlanDraft,
-    job: PlacementJob,
+    job: PlacementJobOrDataset,
     task: PlacementTask,
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
@@ -233,7 +235,7 @@ def advise_new_copy(
 
 
 def rank_copy_target_hosts(
-    draft: MovePlanDraft, job: PlacementJob, task: PlacementTask
+    draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask
 ) -> list[PlacementHost]:
     """Return the hosts that take another copy of a task, the best host first.
 

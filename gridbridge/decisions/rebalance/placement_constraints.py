@@ -7,7 +7,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementTask,
     PlacementTaskState,
     TaskNotMovedReason,
@@ -70,7 +70,7 @@ def why_copy_is_forbidden(
 
 
 def why_host_has_job_share(
-    board: ProjectedPlacement, job: PlacementJob, target: PlacementHost
+    board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost
 ) -> str:
     """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
@@ -121,7 +121,7 @@ def _of_copy(
         yield f"the task's copies would not be in different zones with a copy at {name}"
 
 
-def _barred(job: PlacementJob, name: str) -> str:
+def _barred(job: PlacementJobOrDataset, name: str) -> str:
     if name in job.resting:
         return f"a recent copy or removal at {name} failed"
     if name in job.away:

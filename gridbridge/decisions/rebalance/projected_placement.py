@@ -13,7 +13,7 @@ from operator import attrgetter
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -34,7 +34,7 @@ class ProjectedPlacement:
         self.snapshot = snapshot = _measured(snapshot, rules)
         self.rules = rules
         self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
-        self.jobs: Mapping[str, PlacementJob] = {job.name: job for job in snapshot.jobs}
+        self.jobs: Mapping[str, PlacementJobOrDataset] = {job.name: job for job in snapshot.jobs}
         self.readable = frozenset(
             host.name
             for host in snapshot.hosts
@@ -127,7 +127,7 @@ class ProjectedPlacement:
         counts = self._counts.get(job)
         return counts[host] if counts and host in counts else 0
 
-    def share(self, job: PlacementJob, host: PlacementHost) -> int:
+    def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
         """Return a host's fair share of a job's copies, by the host's slots.
 
         n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host that is
@@ -143,7 +143,7 @@ class ProjectedPlacement:
         fair = -(-copies * slots // total)
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
-    def above(self, job: PlacementJob, kind: str) -> Iterator[tuple[str, int]]:
+    def above(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
         """Give each live host of a kind with its number of copies above its share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
@@ -154,7 +154,7 @@ class ProjectedPlacement:
         }
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
-    def _slots_for(self, job: PlacementJob, kind: str) -> int:
+    def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
         """Return the slots of all live hosts of a kind that are allowed for a job."""
         if job.hosts is None:
             return self._slots.get(kind, 0)

@@ -34,7 +34,7 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -270,13 +270,13 @@ def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState
 
 def _job(
     delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
-) -> PlacementJob:
+) -> PlacementJobOrDataset:
     """Return a dataset as a job; replicas beyond the requested number are not moved."""
     down = areas.down_for(delegated)
     spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
     barred = areas.every & (resting | areas_away)
-    return PlacementJob(
+    return PlacementJobOrDataset(
         name=delegated.name,
         is_autobalanced=delegated.dataset.may_move and spare <= 0 and not areas_away,
         replicas=max(delegated.dataset.wished, len(task.hosts)) - 1,

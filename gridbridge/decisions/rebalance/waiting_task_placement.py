@@ -25,7 +25,7 @@ from gridbridge.model.rebalance.observed_tasks import (
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -111,7 +111,7 @@ def _host(
     )
 
 
-def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
+def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJobOrDataset:
     requests = campaign.jdl.clusters.items()
     open_requests = {
         name: request
@@ -123,7 +123,7 @@ def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
         for name, request in open_requests.items()
         if _may_start(request, observed.answers.get(name))
     }
-    return PlacementJob(
+    return PlacementJobOrDataset(
         name=str(campaign.number),
         last_run=observed.now,
         hosts=frozenset(open_to),
@@ -133,14 +133,14 @@ def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
     )
 
 
-def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJob]:
+def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJobOrDataset]:
     """Give the local jobs with transferred tasks, and the clusters with free slots."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {
             cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots
         }
-        yield PlacementJob(
+        yield PlacementJobOrDataset(
             name=name,
             last_run=observed.now,
             hosts=frozenset(open_to),

@@ -110,7 +110,7 @@ def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedRemoteJob:
+class RemoteJobIdentity:
     """Fields of a remote job list row that tell a reused job id from the same job."""
 
     job_id: int
@@ -120,21 +120,23 @@ class ListedRemoteJob:
 
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
-) -> Iterator[tuple[Transfer, ListedRemoteJob]]:
+) -> Iterator[tuple[Transfer, RemoteJobIdentity]]:
     """Yield each transfer to a cluster with the listed job of the same remote id."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
-            yield transfer, listed_job_from_row(row)
+            yield transfer, job_identity_from_list_row(row)
 
 
-def listed_job_from_row(row: JobListRow) -> ListedRemoteJob:
+def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
     """Return the identifying fields of a job list row."""
-    return ListedRemoteJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+    return RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
 def may_remote_id_be_reused(
-    transfer: Transfer, now: ListedRemoteJob, listed_before: Mapping[TransferKey, ListedRemoteJob]
+    transfer: Transfer,
+    now: RemoteJobIdentity,
+    listed_before: Mapping[TransferKey, RemoteJobIdentity],
 ) -> bool:
     """Say whether a remote id may belong to another job by now.
 

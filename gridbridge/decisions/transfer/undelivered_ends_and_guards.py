@@ -67,7 +67,7 @@ def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeJobRequest:
+class GuardRelevantRequest:
     """The parts of a home job's current request that decide about its guard."""
 
     owner: str
@@ -97,7 +97,7 @@ def jobs_with_guard_not_in_state(
 
 
 def guard_to_restore(
-    transfer: Transfer, request: HomeJobRequest, transfer_queues: Collection[str]
+    transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]
 ) -> str:
     """Return the missing guard that a task needs again; '' for none."""
     if request.owner != transfer.owner or (
@@ -114,7 +114,7 @@ def guard_to_restore(
 
 
 def qresub_jobs_with_copied_guard(
-    waiting: Mapping[int, HomeJobRequest], jobs_away: Container[int]
+    waiting: Mapping[int, GuardRelevantRequest], jobs_away: Container[int]
 ) -> tuple[int, ...]:
     """Return waiting jobs that qresub copied together with another job's guard.
 

@@ -122,7 +122,7 @@ def alert_dead_nodes_with_tasks(
         _log.warning(words, node.name, node.machine, clearing(node.name))
 
 
-def alert_hosts_switched_off_under_tasks(
+def alert_hosts_switched_off_by_hand(
     nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]
 ) -> None:
     """Log the hosts that were switched off by hand while they ran tasks."""

@@ -42,7 +42,7 @@ _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceRuleOptions:
+class BalanceRuleOverrides:
     """Command-line options that replace rules of gridbridge.toml; None keeps the file's rule."""
 
     policy: str | None = None
@@ -56,7 +56,7 @@ class BalanceRuleOptions:
 
 
 def preview_balance_plan(
-    options: BalanceRuleOptions, now: datetime, folder: str = "", path: str = CONFIG
+    options: BalanceRuleOverrides, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
     """Decide as a round would, without acting, and return the plan's report.
 
@@ -105,7 +105,7 @@ def _no_list(pool: str, why: str) -> str:
 
 
 def _decided(
-    situation: BalanceSituation, policy: Policy, options: BalanceRuleOptions, *, is_live: bool
+    situation: BalanceSituation, policy: Policy, options: BalanceRuleOverrides, *, is_live: bool
 ) -> BalancePlanReport:
     """Decide by the policy, and by a squeeze if this account may see its hosts."""
     rules, demand = apply_command_line_rules(policy, options)
@@ -154,7 +154,7 @@ def load_balance_configuration(path: str = CONFIG) -> Policy:
 
 
 def apply_command_line_rules(
-    policy: Policy, options: BalanceRuleOptions
+    policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:
     """Return the balance and demand rules with the command line's values."""
     return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
@@ -174,7 +174,7 @@ def may_not_read_balancer_nodes() -> bool:
     return balancer_state_for_previews.is_balancer_state_unreadable()
 
 
-def _balance_by(rules: BalanceSection, options: BalanceRuleOptions) -> BalanceSection:
+def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> BalanceSection:
     """Return the balance rules with the command line's values."""
     words: dict[str, Any] = {  # of each key its own type
         "policy": BalancePolicyName(options.policy) if options.policy else None,
@@ -196,7 +196,7 @@ def _balance_by(rules: BalanceSection, options: BalanceRuleOptions) -> BalanceSe
     return new_rules
 
 
-def _demand_by(demand: DemandPolicySection, options: BalanceRuleOptions) -> DemandPolicySection:
+def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> DemandPolicySection:
     """Return the demand rules with the command line's values of StarCluster's options."""
     window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
@@ -228,7 +228,7 @@ def explain_balance_of_job_or_host(
         situation = replace(
             situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes)
         )
-    decision = _decided(situation, policy, BalanceRuleOptions(), is_live=not folder)
+    decision = _decided(situation, policy, BalanceRuleOverrides(), is_live=not folder)
     if subject.isascii() and subject.isdecimal():
         return _of_job(int(subject), situation, decision)
     explanation = _of_host(

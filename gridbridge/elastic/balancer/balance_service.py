@@ -63,7 +63,7 @@ from gridbridge.program.decision_journal import DecisionJournalEntry
 from gridbridge.shell import local_host_facts as host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.process_account import become_account, drop_root_to_account
-from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
+from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
 from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
@@ -187,7 +187,7 @@ class BalanceDaemon:
     """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
     def __init__(
-        self, options: BalancerRunOptions, clock: Clock, life_sign: PollerWatchdog | None = None
+        self, options: BalancerRunOptions, clock: Clock, life_sign: ServiceHeartbeat | None = None
     ) -> None:
         self._wanted = options
         self._clock = clock

@@ -17,8 +17,8 @@ from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_process import ReloadingDaemon
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.shell.watchdog import PollerWatchdog
 
 Renew = Callable[
     [Policy], BalancerRunOptions
@@ -31,7 +31,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     """Run balancer rounds until SIGTERM."""
     signals, clock = StopAndReloadSignals(), Clock()
     start_acting_balancer(options)
-    life_sign = PollerWatchdog(BALANCE_LOCK)
+    life_sign = ServiceHeartbeat(BALANCE_LOCK)
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
     configuration.tell()

@@ -17,9 +17,9 @@ from gridbridge.decisions.elastic import (
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step import (
-    change_node_times,
     future_time_limiter,
     limit_time_to_now,
+    map_node_times,
 )
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
 from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
@@ -179,9 +179,7 @@ class BalancerRoundRunner:
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
         lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
         alerts.alert_hosts_without_machine(lost, forgetting)
-        alerts.alert_hosts_switched_off_under_tasks(
-            find_powered_off_hosts_with_tasks(world), clearing
-        )
+        alerts.alert_hosts_switched_off_by_hand(find_powered_off_hosts_with_tasks(world), clearing)
         alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(
@@ -206,7 +204,7 @@ class BalancerRoundRunner:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                change_node_times(node, future_time_limiter(cell.now))
+                map_node_times(node, future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),

@@ -45,9 +45,7 @@ class BalancerStateRows:
 
     def _change(self, change: clock_step.TimeChange) -> None:
         """Apply a change to all stored times."""
-        self.nodes.replace(
-            [clock_step.change_node_times(node, change) for node in self.nodes.all()]
-        )
+        self.nodes.replace([clock_step.map_node_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
         self.keep_records(
             {pool: clock_step.change_pool_record_times(record, change) for pool, record in records}

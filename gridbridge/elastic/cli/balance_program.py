@@ -208,7 +208,7 @@ def _options_of(
     )
 
     rules, demand = tools.apply_command_line_rules(
-        policy, tools.BalanceRuleOptions(**command_options)
+        policy, tools.BalanceRuleOverrides(**command_options)
     )
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")

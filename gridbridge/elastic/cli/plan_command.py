@@ -96,7 +96,7 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     path = config_path_unless_snapshot(folder, path)
     report = exit_75_without_answer(
         lambda: service.preview_balance_plan(
-            service.BalanceRuleOptions(**options), datetime.now(UTC), folder, path
+            service.BalanceRuleOverrides(**options), datetime.now(UTC), folder, path
         )
     )
     for unseen in report.unseen:
@@ -127,12 +127,12 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
       gridbridge balance snapshot saved
     """
     exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
-    warn_of_unreadable_nodes()
+    warn_if_nodes_are_not_readable()
     if is_json:
         output.print_json({"folder": folder})
 
 
-def warn_of_unreadable_nodes() -> None:
+def warn_if_nodes_are_not_readable() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
     if service.may_not_read_balancer_nodes():
         output.print_error(service.NODES_UNSEEN)

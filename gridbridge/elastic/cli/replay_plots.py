@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from gridbridge.cli import plot_files
 from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyComparison
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
-from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, ReplayOutcome
+from gridbridge.model.elastic.replay_outcome import ComparedReplayRules, PolicyReplayResult
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 11.0, 3.4, 110
@@ -65,7 +65,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def _line(axes: Axes, outcome: ReplayOutcome, at: list[float], values: list[int]) -> None:
+def _line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
     width = (
         2.4 if rules is ComparedReplayRules.DEMAND else 1.0
@@ -103,7 +103,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
     axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
 
 
-def _named(outcome: ReplayOutcome) -> str:
+def _named(outcome: PolicyReplayResult) -> str:
     return f"{outcome.way.rules.value} {outcome.way.settings}".strip()
 
 

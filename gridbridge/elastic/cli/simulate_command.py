@@ -15,8 +15,8 @@ from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistributio
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
+    PolicyReplayResult,
     ReplayNodeTerms,
-    ReplayOutcome,
     ReplayWorkload,
     WorkloadLineFault,
 )
@@ -266,7 +266,7 @@ def _sentence(comparison: service.ReplayPolicyComparison) -> str:
     return f"{comparison.name}: {', '.join(parts)}"
 
 
-def _row(outcome: ReplayOutcome, *, is_best: bool) -> list[str]:
+def _row(outcome: PolicyReplayResult, *, is_best: bool) -> list[str]:
     name = f"{outcome.way.rules.value} {outcome.way.settings}".strip()
     times = (outcome.wait_mean_s, outcome.wait_p50_s, outcome.wait_p95_s, outcome.beyond_mean_s)
     return [
@@ -298,7 +298,7 @@ def _plain(comparison: service.ReplayPolicyComparison) -> dict[str, object]:
     }
 
 
-def _plain_outcome(outcome: ReplayOutcome) -> dict[str, object]:
+def _plain_outcome(outcome: PolicyReplayResult) -> dict[str, object]:
     return {
         "policy": outcome.way.rules.value,
         "settings": outcome.way.settings,

@@ -17,10 +17,10 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
+    PolicyReplayResult,
     RecordedReplayTask,
     ReplayClusterState,
     ReplayNodeTerms,
-    ReplayOutcome,
     ReplayPolicy,
 )
 from gridbridge.model.grid_engine_amounts import HOUR_S
@@ -57,7 +57,7 @@ def summarize_replay(
     terms: ReplayNodeTerms,
     way: ReplayPolicy,
     counts: RunningReplayCounts,
-) -> ReplayOutcome:
+) -> PolicyReplayResult:
     """Return the statistics of a finished replay."""
     waits = sorted(
         start - task.submitted_s
@@ -66,7 +66,7 @@ def summarize_replay(
     )
     hours, paid_hours = counts.on_s / HOUR_S, counts.paid_s / HOUR_S
     slot_s = counts.on_s * terms.slots
-    return ReplayOutcome(
+    return PolicyReplayResult(
         way=way,
         tasks=len(tasks),
         counted=len(waits),
@@ -121,7 +121,7 @@ class WorkloadReplay:
         self._running = set[int]()
         self._counts = RunningReplayCounts(starts=[math.nan] * len(tasks))
 
-    def run(self) -> ReplayOutcome:
+    def run(self) -> PolicyReplayResult:
         """Run the replay to its end and return its statistics."""
         always = self._way.rules is ComparedReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):

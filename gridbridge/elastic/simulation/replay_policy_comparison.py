@@ -11,10 +11,10 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
+    PolicyReplayResult,
     RecordedReplayTask,
     ReplayExclusion,
     ReplayNodeTerms,
-    ReplayOutcome,
     ReplayPolicy,
     ReplayWorkload,
 )
@@ -28,7 +28,7 @@ WAITS_S = (60.0, 300.0, 900.0)
 
 def replay_by_each_policy(
     tasks: Sequence[RecordedReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
-) -> tuple[ReplayOutcome, ...]:
+) -> tuple[PolicyReplayResult, ...]:
     """Replay the same tasks by each policy."""
     return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
 
@@ -58,12 +58,14 @@ def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
             yield replace(way, demand=demand, settings=words)
 
 
-def find_cost_wait_frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
+def find_cost_wait_frontier(
+    outcomes: Iterable[PolicyReplayResult],
+) -> tuple[PolicyReplayResult, ...]:
     """Return the outcomes that no other outcome beats in both cost and mean wait.
 
     The cheapest outcome comes first.
     """
-    front, best_s = list[ReplayOutcome](), float("inf")
+    front, best_s = list[PolicyReplayResult](), float("inf")
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
         if outcome.wait_mean_s < best_s:
             front.append(outcome)
@@ -77,8 +79,8 @@ class ReplayPolicyComparison:
 
     name: str
     workload: ReplayWorkload
-    outcomes: tuple[ReplayOutcome, ...]
-    frontier: tuple[ReplayOutcome, ...] = ()  # of a sweep
+    outcomes: tuple[PolicyReplayResult, ...]
+    frontier: tuple[PolicyReplayResult, ...] = ()  # of a sweep
 
 
 def load_workload_to_replay(

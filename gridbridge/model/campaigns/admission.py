@@ -32,7 +32,7 @@ Judge = Callable[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRule:
+class CampaignAdmissionRule:
     """An admission rule with its name, FILE:FUNCTION."""
 
     name: str

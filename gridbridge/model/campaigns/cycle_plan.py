@@ -89,7 +89,7 @@ class JobRatioInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRatioPrediction:
+class JobRatioUpdate:
     """A new job ratio, with the law and the numbers that led to it."""
 
     campaign: int
@@ -306,7 +306,7 @@ class CampaignCyclePlan:
     steps: tuple[PrologueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttempts, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
-    predicted: tuple[JobRatioPrediction, ...] = ()  # job ratios to store
+    predicted: tuple[JobRatioUpdate, ...] = ()  # job ratios to store
     # changed events and records
     changes: CampaignEventChanges = field(default_factory=CampaignEventChanges)
     behind: tuple[int, ...] = ()  # campaigns that recover arrays from root's ledger first

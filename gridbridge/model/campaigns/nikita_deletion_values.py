@@ -43,7 +43,7 @@ REASONS_IF_STILL_WAITING = tuple(  # a task that has started by then is left run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationMark:
+class TaskDeletionMark:
     """A stored mark: a task is to be deleted, for this reason."""
 
     wiped_for: CancellationReason

@@ -101,7 +101,7 @@ class ReplayClusterState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOutcome:
+class PolicyReplayResult:
     """The waits, node hours and costs of a replay by one policy."""
 
     way: ReplayPolicy

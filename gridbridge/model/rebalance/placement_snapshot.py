@@ -91,7 +91,7 @@ class PlacementHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementJob:
+class PlacementJobOrDataset:
     """A job for rebalancing: a campaign, a transferred array job, or a dataset."""
 
     name: str
@@ -155,6 +155,6 @@ class PlacementSnapshot:
 
     now: datetime
     hosts: tuple[PlacementHost, ...] = ()
-    jobs: tuple[PlacementJob, ...] = ()
+    jobs: tuple[PlacementJobOrDataset, ...] = ()
     tasks: tuple[PlacementTask, ...] = ()
     recent: RecentPlacementMoves = RecentPlacementMoves()

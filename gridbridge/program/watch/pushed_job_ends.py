@@ -13,7 +13,7 @@ from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.transfer_name import job_ids_in_push
-from gridbridge.shell.child_program import ChildEndingWithParent
+from gridbridge.shell.child_ended_with_parent import ChildEndingWithParent
 from gridbridge.shell.retry import repeat_until_stopped
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it

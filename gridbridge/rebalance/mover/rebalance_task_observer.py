@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
 )
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
-from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_MOVES, CancellationMark
+from gridbridge.model.campaigns.nikita_deletion_values import REASONS_OF_MOVES, TaskDeletionMark
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.policy import Policy
@@ -255,5 +255,5 @@ def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[i
                 yield index, row
 
 
-def _is_moved(mark: CancellationMark) -> bool:
+def _is_moved(mark: TaskDeletionMark) -> bool:
     return mark.wiped_for in REASONS_OF_MOVES

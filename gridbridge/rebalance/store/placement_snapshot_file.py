@@ -11,7 +11,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     NEVER,
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -139,8 +139,8 @@ class _Reading:
             zone=self._as(row, at, "zone", _text, A_NAME, ""),
         )
 
-    def _job(self, at: str, row: Row) -> PlacementJob:
-        return PlacementJob(
+    def _job(self, at: str, row: Row) -> PlacementJobOrDataset:
+        return PlacementJobOrDataset(
             name=self._required(row, at, "name", _name, A_NAME, ""),
             is_autobalanced=self._as(row, at, "autobalance", _bool, YES, True),
             replicas=self._as(row, at, "replicas", _whole, WHOLE, 0),

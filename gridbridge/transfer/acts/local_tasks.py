@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
 from gridbridge.batch.configured_cluster_routes import configured_home_address
 from gridbridge.decisions.transfer import refused_job_stay_home_request
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
 from gridbridge.errors import ConfigError
 from gridbridge.model.job_request import BALANCE, JobRequest, Variant
 from gridbridge.model.policy import Policy
@@ -62,7 +62,7 @@ class LocalTaskActs:
         where, tasks = self._home()
         tasks.restore_queue_list(where, _task(action.transfer))
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
         """Return the current requests of local jobs, without jobs that are gone."""
         where, tasks = self._home()
         requests = tasks.query_job_requests(where, jobs)
@@ -142,8 +142,8 @@ def _task(transfer: Transfer) -> TransferId:
     return parse_transfer_name(transfer.name)
 
 
-def _request(request: JobRequest) -> HomeJobRequest:
-    return HomeJobRequest(
+def _request(request: JobRequest) -> GuardRelevantRequest:
+    return GuardRelevantRequest(
         owner=request.owner,
         is_deferred=request.is_deferred,
         deferred_job=request.deferred_job,

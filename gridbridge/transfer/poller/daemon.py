@@ -12,8 +12,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ReloadableConfiguration, read_saved_configuration
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
-from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
 from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer
@@ -36,7 +36,7 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_process.start_service_log(configuration.policy)
     cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
-    life_sign = PollerWatchdog(LOCK)
+    life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))

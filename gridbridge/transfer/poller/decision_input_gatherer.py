@@ -12,7 +12,7 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.last_cluster_snapshots import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
+from gridbridge.transfer.poller.restarted_task_lookup import AdoptionQueries
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 

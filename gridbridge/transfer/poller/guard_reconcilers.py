@@ -12,7 +12,7 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer import undelivered_ends_and_guards
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
-    HomeJobRequest,
+    GuardRelevantRequest,
     is_ended_task_gone,
     is_home_answer_after_task_end,
 )
@@ -94,7 +94,7 @@ class MissingGuardRestorer:
             self._after = batch[-1]
             self._look.ask(batch)
 
-    def _take(self, requests: dict[int, HomeJobRequest]) -> None:
+    def _take(self, requests: dict[int, GuardRelevantRequest]) -> None:
         """Restore the guards that are missing in the answer to a query of local jobs."""
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)

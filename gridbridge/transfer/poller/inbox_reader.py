@@ -20,8 +20,8 @@ from gridbridge.shell.log_line_quota import LogQuota
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
-from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
-from gridbridge.transfer.poller.transfer_journal import RefusedMessageJournal
+from gridbridge.transfer.poller.poller_decision_journal import RefusedMessageJournal
+from gridbridge.transfer.poller.restarted_task_lookup import AdoptionQueries
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
 from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker

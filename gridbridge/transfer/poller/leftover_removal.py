@@ -20,8 +20,8 @@ from gridbridge.state.database.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import RemoteJobActs
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
-from gridbridge.transfer.poller.claims import RemoteJobClaimService
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
+from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.store.transfer_rows import TransferRows

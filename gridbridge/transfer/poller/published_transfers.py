@@ -18,7 +18,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStat
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
-    PublishedAccountingFiles,
+    PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedBreakersOfClusters,
     PublishedClusterBreaker,
@@ -348,7 +348,7 @@ class TransferStatePublisher:
 
     def readings(self, readings: Iterable[PublishedAccountingProgress]) -> None:
         """Publish the read position of each cluster's accounting file."""
-        self._put(usage_rows.READINGS, PublishedAccountingFiles(readings=tuple(readings)))
+        self._put(usage_rows.READINGS, PublishedAccountingPositions(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
         """Remove the published usage of jobs that ended before a time."""

@@ -25,8 +25,8 @@ from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
-from gridbridge.transfer.poller import transfer_journal as journalled
-from gridbridge.transfer.poller.claims import RemoteJobClaimService
+from gridbridge.transfer.poller import poller_decision_journal as journalled
+from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 HEED_S = 60.0  # a recall request that no starter carries out is withdrawn after this time

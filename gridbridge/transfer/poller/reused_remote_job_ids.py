@@ -5,7 +5,7 @@ from functools import partial
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import local_task_ownership
-from gridbridge.decisions.transfer.local_task_ownership import ListedRemoteJob
+from gridbridge.decisions.transfer.local_task_ownership import RemoteJobIdentity
 from gridbridge.decisions.transfer.transfer_decision_inputs import TransferDecisionInputs
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
@@ -29,10 +29,10 @@ class ReusedRemoteJobIdDetector:
         self._remote = remote
         self._workers = workers
         self._clock = clock
-        self._known: dict[TransferKey, ListedRemoteJob] = {}
+        self._known: dict[TransferKey, RemoteJobIdentity] = {}
         self._found: set[TransferKey] = set()
         self._questions: dict[
-            str, BackgroundQuery[dict[TransferKey, ListedRemoteJob], dict[int, str]]
+            str, BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]
         ] = {}
 
     def now(self) -> frozenset[TransferKey]:
@@ -70,7 +70,7 @@ class ReusedRemoteJobIdDetector:
                 self._known.pop(transfer.key, None)
 
     def _look(self, cluster: str, situation: TransferDecisionInputs) -> None:
-        doubtful: dict[TransferKey, ListedRemoteJob] = {}
+        doubtful: dict[TransferKey, RemoteJobIdentity] = {}
         for transfer, job in local_task_ownership.listed_remote_jobs(
             self._ledger.all(), cluster, situation
         ):
@@ -83,7 +83,7 @@ class ReusedRemoteJobIdDetector:
 
     def _question(
         self, cluster: str
-    ) -> BackgroundQuery[dict[TransferKey, ListedRemoteJob], dict[int, str]]:
+    ) -> BackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
         if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
             self._questions[cluster] = BackgroundQuery(
@@ -92,7 +92,7 @@ class ReusedRemoteJobIdDetector:
         return self._questions[cluster]
 
     def _accounts(
-        self, cluster: str, doubtful: dict[TransferKey, ListedRemoteJob]
+        self, cluster: str, doubtful: dict[TransferKey, RemoteJobIdentity]
     ) -> dict[int, str]:
         return self._remote.accounts(
             cluster, tuple(sorted({job.job_id for job in doubtful.values()}))

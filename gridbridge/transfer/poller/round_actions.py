@@ -11,8 +11,8 @@ from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceable_job_verdict
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
-from gridbridge.transfer.poller.claims import RemoteJobClaimService
 from gridbridge.transfer.poller.guard_reconcilers import StaleGuardRemover
+from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService

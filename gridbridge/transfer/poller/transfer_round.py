@@ -17,7 +17,6 @@ from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJo
 from gridbridge.program.watch.service_disk_space import DiskSpaceWatch, StarterTmpdirQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
-from gridbridge.transfer.poller.claims import RemoteJobClaimService
 from gridbridge.transfer.poller.decision_input_gatherer import TransferDecisionInputGatherer
 from gridbridge.transfer.poller.guard_reconcilers import (
     CopiedGuardRemover,
@@ -27,14 +26,15 @@ from gridbridge.transfer.poller.guard_reconcilers import (
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.poller.inbox_reader import StarterMessageReader
 from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
+from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.recalls import WaitingTaskRecallService
+from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.round_actions import RoundActionRunner
 from gridbridge.transfer.poller.suspensions import SuspensionReconciler
 from gridbridge.transfer.poller.task_moves import WaitingTaskMoveService
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
-from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
 from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker

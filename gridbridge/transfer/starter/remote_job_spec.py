@@ -5,7 +5,7 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 """
 
 from gridbridge.batch import home_job_id_translation, load_submit_adapter
-from gridbridge.batch.remote_job_wrapper import ShellStartMode, WrapperScriptValues
+from gridbridge.batch.remote_job_script_writer import ShellStartMode, WrapperScriptValues
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.transfer_route import SshLogin, TransferRoute

@@ -5,7 +5,7 @@ Code that few jobs need (mapping, claim, carried files) is imported on demand.
 
 import os
 
-from gridbridge.batch import remote_job_wrapper
+from gridbridge.batch import remote_job_script_writer
 from gridbridge.batch.batch_submission_outcome import ONE_HOP, SubmissionOutcome, SubmissionResult
 from gridbridge.errors import (
     GridbridgeError,
@@ -69,7 +69,7 @@ def _send(step: "StarterStepContext") -> SubmissionResult:
                 ),
             )
         )
-    script = remote_job_wrapper.write_wrapper_script(
+    script = remote_job_script_writer.write_wrapper_script(
         remote_job_spec.build_remote_job_spec(
             step.task,
             step.route,

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.published import (
-    PublishedAccountingFiles,
+    PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedRemoteUsage,
 )
@@ -188,7 +188,7 @@ def read_usage_published_since(
 def read_accounting_reading_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
     """Read the state of each accounting file's last reading; empty if none is published."""
     published = published_json.read_published_value(
-        f"{folder}/{READINGS}", PublishedAccountingFiles
+        f"{folder}/{READINGS}", PublishedAccountingPositions
     )
     return published.readings if published else ()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine import client_commands, refused_home_job_marker
+from gridbridge.batch.gridengine import client_commands, home_job_verification
 from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_slot_ranges
 from gridbridge.model.transfer_route import GridEngineCell
 
@@ -20,11 +20,11 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = refused_home_job_marker.request_with_replaced_lists(
+    asked = home_job_verification.request_with_replaced_lists(
         parse_job_request(PLAIN + RANGES), HARD, "all.q"
     )
 
-    assert refused_home_job_marker.verify_request_command(CELL, asked) == (
+    assert home_job_verification.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
         *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
     )
@@ -45,7 +45,7 @@ def test_a_serial_job_has_no_ranges() -> None:
 def test_a_mark_replaces_one_list_and_leaves_the_other(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = refused_home_job_marker.mark_refused_job_command(
+    argv = home_job_verification.mark_refused_job_command(
         CELL, "7", hard=hard, queues=queues, reason="no"
     )
 
@@ -56,7 +56,7 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     """A comma would begin another one."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = refused_home_job_marker.mark_refused_job_command(
+    note = home_job_verification.mark_refused_job_command(
         CELL, "7", hard=HARD, queues=None, reason=reason
     )[-2]
 

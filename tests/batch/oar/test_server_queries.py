@@ -79,7 +79,7 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
     wanted = {ours, runs, dying, campaign}
 
     waiting, whole, lines = oar.shown(
-        server_queries.status_query_command(SERVER, wanted, {campaign})
+        server_queries.nodes_and_jobs_query_command(SERVER, wanted, {campaign})
     )
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
@@ -95,9 +95,11 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(
     """Whatever they are called: names can be forged. Only what waits has lines."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(server_queries.status_query_command(SERVER, {ours}, ()))
+    waiting, whole, lines = oar.shown(
+        server_queries.nodes_and_jobs_query_command(SERVER, {ours}, ())
+    )
     oar.submit(4500, state, name=name)
-    later = oar.shown(server_queries.status_query_command(SERVER, {ours}, ()))
+    later = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, {ours}, ()))
 
     assert later[:2] == [waiting, whole]
     assert later[2] == lines or state == "Waiting"
@@ -106,7 +108,7 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(
 def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
     oar.submit(server_queries.MOST_LINES * 2)
 
-    *_, lines = oar.shown(server_queries.status_query_command(SERVER, (), ()))
+    *_, lines = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, (), ()))
     *_, rows = oar.shown(server_queries.demand_query_command(SERVER))
 
     assert len(lines) == len(rows) == server_queries.MOST_LINES
@@ -117,7 +119,7 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
-    _, whole, _ = oar.shown(server_queries.status_query_command(SERVER, (), ()))
+    _, whole, _ = oar.shown(server_queries.nodes_and_jobs_query_command(SERVER, (), ()))
 
     assert orphan in whole
     assert len(whole) == server_queries.MOST_OF_ONE + 1

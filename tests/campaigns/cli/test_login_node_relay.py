@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, login_node_relay
+from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE, relay_to_transfer_host
 from gridbridge.campaigns.cli.griddel import main as griddel
 from gridbridge.campaigns.cli.gridevents import main as gridevents
 from gridbridge.campaigns.cli.gridfetch import main as gridfetch
@@ -43,7 +43,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 3
 
     monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_by_callers_ssh", run)
-    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_use", lambda *_: "alpha-master")
     return asked
 
 
@@ -51,14 +51,17 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert login_node_relay.transfer_host_to_use(str(tmp_path), path) == ""
-    assert login_node_relay.transfer_host_to_use(str(tmp_path / "no"), path) == "alpha-master"
+    assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path), path) == ""
+    assert relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), path) == "alpha-master"
     assert (
-        login_node_relay.transfer_host_to_use(str(tmp_path / "no"), str(tmp_path / "none.toml"))
+        relay_to_transfer_host.transfer_host_to_use(
+            str(tmp_path / "no"), str(tmp_path / "none.toml")
+        )
         == ""
     )
     assert (
-        login_node_relay.transfer_host_to_use(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+        relay_to_transfer_host.transfer_host_to_use(str(tmp_path / "no"), configured(tmp_path, ""))
+        == ""
     )
 
 
@@ -104,7 +107,7 @@ def test_failed_tasks_are_looked_for_where_the_service_is(asked: list[Any]) -> N
         CliRunner().invoke(gridsub_command, words, standalone_mode=False)
 
     assert [one[2:] for one in asked] == [
-        ("--retry-failed", "12", login_node_relay.HANDED_OVER),
+        ("--retry-failed", "12", relay_to_transfer_host.HANDED_OVER),
         ("--retry-failed", "12", "-t", "test", "--check", None),
     ]
 
@@ -177,7 +180,7 @@ def test_what_is_written_there_is_brought_here(
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
     monkeypatch.setattr("gridbridge.shell.remote_program_relay.run_and_fetch_written_files", bring)
-    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -204,10 +207,10 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = login_node_relay.RelayedOutputFiles(words=(), to=str(to))
-    linked = login_node_relay.run_and_fetch_output_files("alpha-master", "gridfetch", asked)
+    asked = relay_to_transfer_host.RelayedOutputFiles(words=(), to=str(to))
+    linked = relay_to_transfer_host.run_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = login_node_relay.run_and_fetch_output_files(
+    unchosen = relay_to_transfer_host.run_and_fetch_output_files(
         "alpha-master", "gridfetch", replace(asked, is_chosen=False)
     )
 
@@ -261,7 +264,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     monkeypatch.setattr(
         "gridbridge.shell.remote_program_relay.run_by_callers_ssh.__defaults__", defaults
     )
-    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
+    monkeypatch.setattr(relay_to_transfer_host, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

@@ -19,7 +19,7 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.tools import own_task_outputs, published_events_and_tasks
-from gridbridge.campaigns.tools.own_task_outputs import CampaignOutputFolder
+from gridbridge.campaigns.tools.own_task_outputs import OutputFolderAtCluster
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns import (
@@ -170,7 +170,7 @@ def test_an_output_that_is_not_there_is_told(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is another thing than one that is empty."""
-    place = own_task_outputs.CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
+    place = own_task_outputs.OutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
@@ -250,7 +250,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     """Wherever that is; nothing in them steers a terminal."""
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
-    place = CampaignOutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
+    place = OutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
@@ -264,7 +264,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
 ) -> None:
     """The tasks are shown all the same."""
     site.bring()
-    place = CampaignOutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    place = OutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output

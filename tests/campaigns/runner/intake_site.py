@@ -12,7 +12,7 @@ from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.store import campaign_files, campaign_inbox
 from gridbridge.campaigns.store.campaign_number_register import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.model.campaigns.admission import AdmissionRule
+from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -34,7 +34,7 @@ class Site:
         self.published.mkdir()
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.rules: tuple[AdmissionRule, ...] = ()
+        self.rules: tuple[CampaignAdmissionRule, ...] = ()
         self.limits = RunnerSection()
         self.clock = Clock()
         self._clocks = f"{folder}/runner.clocks"

@@ -18,13 +18,17 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_number_register import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.root_campaign_file_reader import MAX_FIRST_BYTES
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import (
+    AdmissionRefusal,
+    CampaignAdmissionRule,
+    CampaignCandidate,
+)
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     Campaign,
@@ -36,7 +40,7 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode, Campai
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
 from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequest,
     OwnerRequestReply,
@@ -590,7 +594,7 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(
     site: Site, said: AdmissionRefusal | Jdl, why: str
 ) -> None:
     """Anybody may write there; what a rule would still change is refused."""
-    site.rules = (AdmissionRule(name="10.py:rule", judge=lambda _: said),)
+    site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=lambda _: said),)
     token = site.bring(asdict(SWEEP), "a 1")
 
     assert site.intake.take() == 0
@@ -600,7 +604,7 @@ def test_what_did_not_come_by_gridsub_meets_the_rules_here(
 def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
     """They see who brings it, by the kernel's word."""
     seen: list[CampaignCandidate] = []
-    site.rules = (AdmissionRule(name="10.py:rule", judge=seen.append),)
+    site.rules = (CampaignAdmissionRule(name="10.py:rule", judge=seen.append),)
     site.bring(asdict(SWEEP), "a 1", "b 2")
 
     assert site.intake.take() == 1
@@ -782,7 +786,7 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     assert not site.intake.touched()
     marks = TaskDeletionMarkRows(site.database).all()
     assert marks == {
-        (1, array.number): {2: CancellationMark(wiped_for=CancellationReason.UNWANTED)}
+        (1, array.number): {2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED)}
     }
     ends = [
         replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot, PermanentArrayRefusal
 from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.campaign_straggler_finder import (
     CampaignStragglerFinder,
@@ -23,7 +23,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
@@ -262,7 +262,7 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [PermanentArrayRefusal("no queue"), RootCampaignRefusal("not declared")]
+    "error", [PermanentArrayRefusal("no queue"), CampaignRefusedByRoot("not declared")]
 )
 def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError) -> None:
     """Neither an event nor an end; the task runs on."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.acts.array_submission import (
+    CampaignRefusedByRoot,
     EndedCampaignRefusal,
     PermanentArrayRefusal,
-    RootCampaignRefusal,
     TemporaryArrayRefusal,
 )
 from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
@@ -19,8 +19,8 @@ from gridbridge.campaigns.runner.submission_failure_events import one_line_error
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import TaskDeletionMarkRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.decisions.campaigns.cycle_plan_transactions import ENDS_PER_TRANSACTION
 from gridbridge.errors import (
@@ -300,7 +300,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
     ("error", "waiting", "failed"),
     [
         (PermanentArrayRefusal("no such queue"), {1: 2}, 0),
-        (RootCampaignRefusal("not as it was"), {}, 2),
+        (CampaignRefusedByRoot("not as it was"), {}, 2),
     ],
     ids=["by its cluster", "by root"],
 )
@@ -426,7 +426,7 @@ def test_what_root_refuses_fails_with_all_that_waits(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Its file is not what it was: no cluster would get anything else."""
-    grid.failing["submit"] = RootCampaignRefusal("not the file")
+    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
 
     do(SEND)
 
@@ -449,7 +449,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     )
     again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
-    grid.failing["submit"] = RootCampaignRefusal("not the file")
+    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
@@ -479,7 +479,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
     tries.judge_anew(1, [0, 1])
     campaigns.wait_again(1, WaitingTaskRange(first=0, last=1, attempt=2))
     campaigns.count(1, -2, -2)
-    grid.failing["submit"] = RootCampaignRefusal("not the file")
+    grid.failing["submit"] = CampaignRefusedByRoot("not the file")
 
     do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 

@@ -11,7 +11,7 @@ from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisti
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.completion_forecast import (
     forecast_error_share,
     summarize_forecast_errors,
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     JobRatio,
     JobRatioInputs,
-    JobRatioPrediction,
+    JobRatioUpdate,
     ListedTaskCounts,
 )
 from gridbridge.model.campaigns.forecast import HalfwayForecast
@@ -43,7 +43,7 @@ BETA = (1, "beta")
 TERMS = JobRatioInputs(
     old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
 )
-RATIO = JobRatioPrediction(
+RATIO = JobRatioUpdate(
     campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
 )
 

@@ -12,11 +12,11 @@ from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
     CampaignPreemptionRows,
     TaskDeletionMarkRows,
 )
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

@@ -30,10 +30,10 @@ from gridbridge.model.campaigns.cycle_plan import PrologueStart
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
-    CancellationMark,
     CancellationReason,
     NikitaDeletionPlan,
     NikitaSituation,
+    TaskDeletionMark,
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster import Cluster
@@ -440,7 +440,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: CancellationMark(wiped_for=CancellationReason.LEFT)}
+    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=CancellationReason.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
@@ -565,7 +565,7 @@ def test_a_move_is_done_for_what_waits_still(
 
     assert cell.deleted == [(1, (range(1, 4),))]
     assert marks.all()[1, 1] == dict.fromkeys(
-        (1, 3), CancellationMark(wiped_for=CancellationReason.LEFT)
+        (1, 3), TaskDeletionMark(wiped_for=CancellationReason.LEFT)
     )
 
 
@@ -580,7 +580,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
 
     assert [one.wiped_for for one in plan.wipes] == [CancellationReason.WAITED]
     left = TaskDeletionMarkRows(nikita.database).all()[1, 1]
-    assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=CancellationReason.NEVER_BEGAN))
+    assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=CancellationReason.NEVER_BEGAN))
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
@@ -658,7 +658,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
     assert marks.all()[1, 1] == dict.fromkeys(
-        (1, 2), CancellationMark(wiped_for=CancellationReason.LEFT)
+        (1, 2), TaskDeletionMark(wiped_for=CancellationReason.LEFT)
     )
 
 

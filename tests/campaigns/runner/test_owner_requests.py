@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import RootCampaignRefusal
+from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot
 from gridbridge.campaigns.runner import owner_requests
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import (
@@ -128,7 +128,7 @@ class Site:
     def take_up(self, campaign: int, request: str) -> None:
         """Do as root does."""
         if self.refuses:
-            raise RootCampaignRefusal("nobody asks for that")
+            raise CampaignRefusedByRoot("nobody asks for that")
         self.taken_up.append((campaign, request))
 
     def ask(

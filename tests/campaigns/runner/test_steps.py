@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.array_submission import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.acts.array_submission import CampaignRefusedByRoot, PermanentArrayRefusal
 from gridbridge.campaigns.runner.campaign_cycle_recorder import CampaignStatisticsRecorder
 from gridbridge.campaigns.runner.cycle_plan_executor import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
@@ -152,7 +152,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SUCCESS)]
 
 
-@pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), RootCampaignRefusal("no")])
+@pytest.mark.parametrize("trouble", [PermanentArrayRefusal("no"), CampaignRefusedByRoot("no")])
 def test_one_that_is_refused_has_failed_and_fails_no_task(
     site: Site, trouble: GridbridgeError
 ) -> None:
@@ -162,7 +162,7 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(
 
     found = site.campaigns.find(1)
     assert found
-    failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
+    failed = 3 if isinstance(trouble, CampaignRefusedByRoot) else 0
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
     assert site.campaigns.open_arrays() == ()

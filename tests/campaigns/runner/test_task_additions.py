@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.admission import (
+    AdmissionRefusal,
+    CampaignAdmissionRule,
+    CampaignCandidate,
+)
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -139,7 +143,7 @@ def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:
             else None
         )
 
-    site.rules = (AdmissionRule(name="10.py:few", judge=few),)
+    site.rules = (CampaignAdmissionRule(name="10.py:few", judge=few),)
     tokens = [add(site, "c")]
     site.intake.take()
     tokens.append(add(site, "d"))

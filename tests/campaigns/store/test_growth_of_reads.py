@@ -14,11 +14,11 @@ from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSitu
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import (
     MissingTaskRows,
     TaskDeletionMarkRows,
 )
+from gridbridge.campaigns.store.published_campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
-from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.nikita_deletion_values import (
     ArrayCancellation,
@@ -142,7 +142,7 @@ def test_tasks_are_marked_in_portions(database: Counting) -> None:
 def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
     """There may be one of each campaign at each cluster."""
     predicted = [
-        JobRatioPrediction(
+        JobRatioUpdate(
             campaign=n,
             cluster="beta",
             law=JobRatioRule.MEASURED,

@@ -17,7 +17,7 @@ from gridbridge.campaigns.tools import new_campaigns, own_task_outputs
 from gridbridge.campaigns.tools.own_task_outputs import (
     ERR,
     OUT,
-    CampaignOutputFolder,
+    OutputFolderAtCluster,
     fetch_task_outputs,
     own_output_folders,
     read_task_output_tails,
@@ -54,14 +54,14 @@ users = { alice = "al_gamma" }
 
 
 @pytest.fixture(name="beta")
-def _beta(tmp_path: Path) -> CampaignOutputFolder:
+def _beta(tmp_path: Path) -> OutputFolderAtCluster:
     """Return the folder of a campaign whose second task wrote nothing on its standard output."""
     folder = tmp_path / "there"
     folder.mkdir()
     (folder / "0.1.out").write_text("one\n")
     (folder / "0.1.err").write_bytes(b"a\0b\xff\n")
     (folder / "1.2.err").write_text("x" * 99 + "end\n")
-    return CampaignOutputFolder(login=None, folder=str(folder), timeout_s=9)
+    return OutputFolderAtCluster(login=None, folder=str(folder), timeout_s=9)
 
 
 @pytest.mark.parametrize("is_file", [True, False], ids=["a file", "in a file"])
@@ -83,7 +83,7 @@ def test_a_folder_of_anothers_takes_no_outputs(
         fetch_task_outputs((), str(tmp_path), {})
 
 
-def test_the_end_of_a_stream_is_read_where_it_is(beta: CampaignOutputFolder) -> None:
+def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolderAtCluster) -> None:
     """A task without the file is left out, and bytes that are no text are replaced."""
     assert read_task_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
@@ -95,12 +95,12 @@ def test_the_end_of_a_stream_is_read_where_it_is(beta: CampaignOutputFolder) -> 
 
 
 def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
-    beta: CampaignOutputFolder, tmp_path: Path
+    beta: OutputFolderAtCluster, tmp_path: Path
 ) -> None:
     """A cluster that is gone is told, and the rest is fetched."""
     gone = replace(ENDED, number=2, cluster="omega")
     lost = replace(ENDED, number=3, cluster="gamma")
-    nowhere = CampaignOutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
+    nowhere = OutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     here = tmp_path / "here"
 
     done = fetch_task_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
@@ -113,7 +113,7 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     ]
 
 
-def test_the_outputs_of_successes_are_fetched(beta: CampaignOutputFolder, tmp_path: Path) -> None:
+def test_the_outputs_of_successes_are_fetched(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """From the cluster of the attempt that counts."""
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_the_outputs_of_successes_are_fetched(beta: CampaignOutputFolder, tmp_pa
 
 
 def test_an_output_that_is_a_folder_is_fetched_whole(
-    beta: CampaignOutputFolder, tmp_path: Path
+    beta: OutputFolderAtCluster, tmp_path: Path
 ) -> None:
     """As rsync does from a cluster by ssh; links to folders are not followed."""
     inner = Path(beta.folder, "0/dir/a/b")
@@ -144,7 +144,7 @@ def test_an_output_that_is_a_folder_is_fetched_whole(
     assert not (to / "0/dir/a/b/up").exists()
 
 
-def test_what_is_there_is_not_carried_again(beta: CampaignOutputFolder, tmp_path: Path) -> None:
+def test_what_is_there_is_not_carried_again(beta: OutputFolderAtCluster, tmp_path: Path) -> None:
     """As rsync leaves it alone; what has changed since is."""
     fetch_task_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
@@ -158,7 +158,7 @@ def test_what_is_there_is_not_carried_again(beta: CampaignOutputFolder, tmp_path
 
 
 def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
-    beta: CampaignOutputFolder, tmp_path: Path
+    beta: OutputFolderAtCluster, tmp_path: Path
 ) -> None:
     """As rsync goes on from a cluster by ssh; the first is told, and how many more there are."""
     to = tmp_path / "here"
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
     assert "and 1 more" in done.problem
 
 
-def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: CampaignOutputFolder) -> None:
+def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolderAtCluster) -> None:
     """Clusters that share a home have their outputs there already."""
     done = fetch_task_outputs(TASKS, beta.folder, {"beta": beta})
 
@@ -181,7 +181,7 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: CampaignOutput
 
 
 def test_no_link_that_others_may_have_put_there_is_followed(
-    beta: CampaignOutputFolder, tmp_path: Path
+    beta: OutputFolderAtCluster, tmp_path: Path
 ) -> None:
     """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
@@ -203,7 +203,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
     monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
-    gamma = CampaignOutputFolder(
+    gamma = OutputFolderAtCluster(
         login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9
     )
 
@@ -239,7 +239,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
 
     monkeypatch.setattr(rsync, "pull_files", pull)
     login = SshLogin(host="gamma-master", user="al_gamma")
-    gamma = CampaignOutputFolder(login=login, folder="./campaign.7", timeout_s=9)
+    gamma = OutputFolderAtCluster(login=login, folder="./campaign.7", timeout_s=9)
 
     (done,) = fetch_task_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
@@ -321,7 +321,7 @@ def _published(tmp_path: Path) -> str:
 
 
 def test_gridfetch_tells_what_it_fetched_from_each_cluster(
-    published: str, beta: CampaignOutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    published: str, beta: OutputFolderAtCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
     monkeypatch.setattr(own_task_outputs, "own_output_folders", lambda _: {"beta": beta})

@@ -10,8 +10,8 @@ from gridbridge.decisions.campaigns.admission_decision import (
 )
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
-    AdmissionRule,
     AdmissionRuleChanges,
+    CampaignAdmissionRule,
     CampaignCandidate,
     Judge,
 )
@@ -46,9 +46,11 @@ def fails(candidate: CampaignCandidate) -> Jdl | None:
     raise KeyError(candidate.user)
 
 
-def rules(*judges: Judge) -> tuple[AdmissionRule, ...]:
+def rules(*judges: Judge) -> tuple[CampaignAdmissionRule, ...]:
     """Return rules that are called by their functions."""
-    return tuple(AdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
+    return tuple(
+        CampaignAdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges
+    )
 
 
 def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:

@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacity,
     JobRatio,
-    JobRatioPrediction,
+    JobRatioUpdate,
     ListedTaskCounts,
 )
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
@@ -61,7 +61,7 @@ def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
     return counts
 
 
-def _ratio(one: JobRatioPrediction) -> JobRatio:
+def _ratio(one: JobRatioUpdate) -> JobRatio:
     return JobRatio(
         campaign=one.campaign, cluster=one.cluster, ratio=one.ratio, submitted=one.submitted
     )

@@ -11,19 +11,19 @@ from gridbridge.decisions.campaigns.schedulers import test_campaigns, workqueue
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
-def ratio(value: float, slots: float = 1.0) -> JobRatioPrediction:
+def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
     """Return a job ratio for tasks of so many slots."""
     terms = JobRatioInputs(
         old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0
     )
-    return JobRatioPrediction(
+    return JobRatioUpdate(
         campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0
     )
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     RecentPlacementMoves,
@@ -24,9 +24,9 @@ def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> P
     return PlacementHost(name=name, mean_active=active, **(about | more))  # type: ignore[arg-type]  # words
 
 
-def job(name: str = "one", **more: object) -> PlacementJob:
+def job(name: str = "one", **more: object) -> PlacementJobOrDataset:
     """Return a job that ran of late."""
-    return PlacementJob(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
+    return PlacementJobOrDataset(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
 
 
 def tasks(
@@ -43,7 +43,7 @@ def tasks(
 def snapshot(
     hosts: Iterable[PlacementHost],
     of: Iterable[PlacementTask] = (),
-    jobs: Iterable[PlacementJob] | None = None,
+    jobs: Iterable[PlacementJobOrDataset] | None = None,
     recent: RecentPlacementMoves | None = None,
 ) -> PlacementSnapshot:
     """Return a snapshot; the jobs are those of the tasks, unless some are given."""

@@ -15,7 +15,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
 )
 from gridbridge.model.rebalance.planned_moves import PlacementMoveKind, RebalanceMovePlan
@@ -45,7 +45,7 @@ wide = st.builds(
 )
 
 
-def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, RebalanceMovePlan]]:
+def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJobOrDataset, RebalanceMovePlan]]:
     """Return what is advised for jobs of which nothing is repaired."""
     found = []
     for job in seen.jobs:
@@ -177,7 +177,9 @@ def test_no_job_is_spread_so_that_the_host_with_most_of_it_gets_more(
             assert all(after.disk(after.hosts[one.name]) <= highest + 1e-9 for one in live)
 
 
-def _most(board: ProjectedPlacement, job: PlacementJob, live: tuple[PlacementHost, ...]) -> int:
+def _most(
+    board: ProjectedPlacement, job: PlacementJobOrDataset, live: tuple[PlacementHost, ...]
+) -> int:
     above = (board.count(job.name, one.name) - board.share(job, one) for one in live)
     return max(above, default=0)
 

@@ -15,7 +15,7 @@ from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacemen
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -43,7 +43,7 @@ hosts = st.builds(
     zone=st.sampled_from(("", "x", "y")),
 )
 jobs = st.builds(
-    PlacementJob,
+    PlacementJobOrDataset,
     name=st.just(""),
     is_autobalanced=st.booleans(),
     replicas=st.integers(0, 2),

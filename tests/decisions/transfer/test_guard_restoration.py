@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.transfer.undelivered_ends_and_guards import (
-    HomeJobRequest,
+    GuardRelevantRequest,
     guard_to_restore,
     jobs_with_guard_not_in_state,
     qresub_jobs_with_copied_guard,
@@ -23,7 +23,7 @@ from tests.decisions.transfer.test_transfer_policy import (
 )
 
 TASK = "gb.alpha.7.3.1"
-KEPT = HomeJobRequest(owner="alice", is_deferred=True, hard=(), queues="")
+KEPT = GuardRelevantRequest(owner="alice", is_deferred=True, hard=(), queues="")
 OTHER = replace(KEPT, is_deferred=False)
 OURS = ("transfer-beta",)
 
@@ -105,7 +105,7 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     ],
 )
 def test_what_a_user_has_changed_is_guarded_again(
-    transfer: Transfer, kept: HomeJobRequest, expected: str
+    transfer: Transfer, kept: GuardRelevantRequest, expected: str
 ) -> None:
     assert guard_to_restore(transfer, kept, OURS) == expected
 

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.watchdog import PollerWatchdog
+from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
@@ -266,7 +266,7 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
         environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "300000000"}
-        life_sign = PollerWatchdog(f"{tmp_path}/lock", environment)
+        life_sign = ServiceHeartbeat(f"{tmp_path}/lock", environment)
         with BalanceDaemon(slow, Clock(), life_sign).open_cycle():
             during = systemd.recv(4096).decode().split("\n")
         life_sign.beat()

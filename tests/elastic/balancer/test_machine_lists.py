@@ -10,7 +10,7 @@ from gridbridge.elastic.balancer import (
     balancer_state_for_previews,
     observed_or_saved_cell,
 )
-from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions
+from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.site import capability_checks
@@ -78,7 +78,7 @@ def test_a_list_that_takes_too_long_is_not_judged(
 
 def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
     pool(site, "usual", "works")
-    told = balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
+    told = balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
     assert judged(site) == {"pool usual: its provider's list": FindingSeverity.OK}
@@ -88,7 +88,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     """As a round does: it takes another pool, though this one has the higher priority."""
     pool(site, "usual", "lacks", priority=9)
     pool(site, "other", "works")
-    told = balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
+    told = balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))
 
     assert (told.add, told.pool) == (3, "other")
     (unseen,) = told.unseen
@@ -106,4 +106,4 @@ def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     with pytest.raises(
         ClusterStateUnknown, match="no provider gave a whole list of its machines: pool usual"
     ):
-        balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
+        balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))

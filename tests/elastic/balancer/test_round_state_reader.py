@@ -69,7 +69,7 @@ def keep(path: str) -> None:
 def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
     def added() -> int:
         return balance_preview.preview_balance_plan(
-            balance_preview.BalanceRuleOptions(), NOON, path=str(tmp_path / "site.toml")
+            balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")
         ).add
 
     before = added()
@@ -110,7 +110,7 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     database.close()
 
     told = balance_preview.preview_balance_plan(
-        balance_preview.BalanceRuleOptions(), NOON, path=site
+        balance_preview.BalanceRuleOverrides(), NOON, path=site
     )
     explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=site)
 
@@ -221,7 +221,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     monkeypatch.setattr(host_tags, "read_host_tags", lambda _: tags)
 
     found = balance_preview.preview_balance_plan(
-        balance_preview.BalanceRuleOptions(), NOON, path=str(tmp_path / "site.toml")
+        balance_preview.BalanceRuleOverrides(), NOON, path=str(tmp_path / "site.toml")
     )
     explained = balance_preview.explain_balance_of_job_or_host(
         "7", NOON, path=str(tmp_path / "site.toml")

@@ -20,9 +20,9 @@ from gridbridge.elastic.simulation.synthetic_workload import (
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.replay_outcome import (
     ComparedReplayRules,
+    PolicyReplayResult,
     RecordedReplayTask,
     ReplayNodeTerms,
-    ReplayOutcome,
 )
 
 TERMS = ReplayNodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
@@ -40,7 +40,7 @@ def replay(
     terms: ReplayNodeTerms,
     rules: ComparedReplayRules,
     demand: DemandPolicySection | None = None,
-) -> ReplayOutcome:
+) -> PolicyReplayResult:
     """Run tasks by a policy with its usual settings."""
     return WorkloadReplay(
         tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())

@@ -10,7 +10,7 @@ from pytest_subprocess import FakeProcess
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.program.watch.pushed_job_ends import AGAIN_S, ENDS, WINDOW_S, QeventJobEndReceiver
-from gridbridge.shell.child_program import DIE_WITH_US
+from gridbridge.shell.child_ended_with_parent import DIE_WITH_US
 
 CELL = GridEngineCell(
     root="/sge",

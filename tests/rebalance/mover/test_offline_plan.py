@@ -12,7 +12,7 @@ from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
     PlacementHostState,
-    PlacementJob,
+    PlacementJobOrDataset,
     PlacementSnapshot,
     PlacementTask,
     PlacementTaskState,
@@ -96,7 +96,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
             ),
         ),
         jobs=(
-            PlacementJob(
+            PlacementJobOrDataset(
                 name="j",
                 is_autobalanced=False,
                 replicas=5,

@@ -18,7 +18,7 @@ from gridbridge.program.encoding import encode_model_value
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
-from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
+from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
     a_situation,

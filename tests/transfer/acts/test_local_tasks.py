@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.submit import query_job_accounts
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
@@ -28,7 +28,7 @@ OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
 NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
 FAR = "UTC -a 203501010000.00"
 NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
-KEPT = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
+KEPT = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 def act(guard: str = HomeStartGuard.NONE) -> TransferAction:

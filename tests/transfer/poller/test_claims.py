@@ -31,7 +31,7 @@ from gridbridge.state.database.decision_journal_table import JournalledDecisionR
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.acts import claim_files
 from gridbridge.transfer.acts.claim_files import GRANTS
-from gridbridge.transfer.poller import transfer_journal as journalled
+from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller.leftover_removal import SWEEP_S
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read

@@ -4,22 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.thread_pools import AT_ONCE
 from gridbridge.transfer.poller.guard_reconcilers import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
-OWN = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
-COPY = HomeJobRequest(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
+OWN = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")
+COPY = GuardRelevantRequest(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
 
 
 class Home:
     """A home whose waiting jobs are looked at, at once; job 7 is away."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int, HomeJobRequest] = {}
+        self.waiting: dict[int, GuardRelevantRequest] = {}
         self.asked: list[tuple[int, ...]] = []
         self.freed: list[int] = []
         self.failing: set[int] = set()
@@ -33,7 +33,7 @@ class Home:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_ends_and_guards import HomeJobRequest
+from gridbridge.decisions.transfer.undelivered_ends_and_guards import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
@@ -16,7 +16,7 @@ from gridbridge.program.work.thread_pools import AT_ONCE
 from gridbridge.transfer.poller.guard_reconcilers import RESTORE_AFTER_S, MissingGuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
-OTHER = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
+OTHER = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 class Home:
@@ -27,7 +27,7 @@ class Home:
         self.acts: list[TransferAction] = []
         self.asked: list[tuple[int, ...]] = []
         self.now_s = 0.0
-        self.kept: dict[int, HomeJobRequest] | GridbridgeError = {}
+        self.kept: dict[int, GuardRelevantRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
@@ -47,7 +47,7 @@ class Home:
     def _keep(self, one: Transfer) -> None:
         self.open[one.name] = one
 
-    def _look(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
+    def _look(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
         self.asked.append(jobs)
         if isinstance(self.kept, GridbridgeError):
             raise self.kept

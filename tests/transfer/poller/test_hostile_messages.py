@@ -32,7 +32,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
-from gridbridge.transfer.poller import transfer_journal
+from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.poller_resources import PollerResources
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
@@ -134,9 +134,9 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     send(service, RECORD, RECORD.but(remote="gamma"))
 
     (kept,) = JournalledDecisionRows(service.resources.database).last(9)
-    assert kept.program == transfer_journal.REFUSAL_PROGRAM
+    assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert transfer_journal.replay_refused_message(kept.inputs) == kept.inputs["actions"]
+    assert poller_decision_journal.replay_refused_message(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

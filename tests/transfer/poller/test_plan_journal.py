@@ -20,7 +20,7 @@ from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.program.decision_journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
-from gridbridge.transfer.poller.transfer_journal import (
+from gridbridge.transfer.poller.poller_decision_journal import (
     TransferPlanJournal,
     action_sentence,
     replay_transfer_plan,

@@ -12,7 +12,7 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.decision_journal import DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
-from gridbridge.transfer.poller import transfer_journal
+from gridbridge.transfer.poller import poller_decision_journal
 from tests.decisions.transfer.test_transfer_policy import (
     a_row,
     a_situation,
@@ -42,16 +42,16 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     )
     due = tuple(recall_policy.plan_recalls(wanted, situation, queues, troubles, 3))
     DecisionJournal(database).keep(
-        transfer_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
+        poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
     (kept,) = JournalledDecisionRows(database).last(9)
-    assert kept.program == transfer_journal.RECALL_PROGRAM
+    assert kept.program == poller_decision_journal.RECALL_PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]
-    assert transfer_journal.replay_recalls(kept.inputs) == kept.inputs["actions"]
+    assert poller_decision_journal.replay_recalls(kept.inputs) == kept.inputs["actions"]
     assert len(kept.inputs["transfers"]) == 3  # type: ignore[arg-type]
-    assert transfer_journal.replay_recalls({**kept.inputs, "free": 0}) == []
+    assert poller_decision_journal.replay_recalls({**kept.inputs, "free": 0}) == []
 
 
 def waiting(job: int, slots: int) -> tuple[Transfer, int]:

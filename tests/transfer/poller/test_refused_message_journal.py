@@ -20,8 +20,8 @@ from gridbridge.program.encoding import encode_model_value
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
-from gridbridge.transfer.poller import transfer_journal as refusals
-from gridbridge.transfer.poller.transfer_journal import AN_HOUR, RefusedMessageJournal
+from gridbridge.transfer.poller import poller_decision_journal as refusals
+from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.published import (
-    PublishedAccountingFiles,
+    PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedRemoteUsage,
 )
@@ -63,7 +63,7 @@ class Here:
         reading = PublishedAccountingProgress(
             cluster="beta", path="/a", read_at=ago(60), trouble=trouble
         )
-        data = files.encode_published_value(PublishedAccountingFiles(readings=(reading,)))
+        data = files.encode_published_value(PublishedAccountingPositions(readings=(reading,)))
         Path(self.folder, usage_rows.READINGS).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:

@@ -57,7 +57,7 @@ COMMANDS = {
 }
 STARTER = {
     "gridbridge.batch.home_job_id_translation",
-    "gridbridge.batch.remote_job_wrapper",
+    "gridbridge.batch.remote_job_script_writer",
     "gridbridge.transfer.starter.starter_shell_answers",
     "gridbridge.transfer.starter.first_transfer_note",
     "gridbridge.transfer.starter.local_task_guard",

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
-from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import JobRatioUpdate
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 
 
@@ -22,7 +22,7 @@ class SchedulingOffer:
     waiting: int = 0  # waiting tasks of the campaign at the cluster
     given: int = 0  # tasks allotted to the campaign in this cycle
     is_tried: bool = False  # whether a task was sent to the cluster before
-    predicted: JobRatioPrediction | None = None  # job ratio at the cluster; None: unknown
+    predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
 
     @property
     def slots(self) -> int:

@@ -66,7 +66,7 @@ def first_tasks_for_slots(
     return first
 
 
-class TransferQueueCapacity:
+class TransferQueueSlotsAndDelays:
     """The free slots of transfer queues, and how soon each queue starts a task."""
 
     def __init__(

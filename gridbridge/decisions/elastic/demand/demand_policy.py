@@ -30,7 +30,7 @@ from gridbridge.decisions.elastic.demand.new_node_offers import (
 from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
 from gridbridge.decisions.elastic.demand.scale_up import (
     ScaleUpProgress,
-    add_nodes_for_tasks,
+    plan_nodes_for_tasks_without_room,
     refuse_task_that_needs_too_many_nodes,
 )
 from gridbridge.decisions.elastic.demand.task_packing import (
@@ -358,14 +358,14 @@ def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueCapacity:
+def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlotsAndDelays:
     situation = context.situation
     rooms = transfer_queue_capacity(
         situation,
         context.placement,
         requested_host_patterns(row.shape for row in situation.cell.waiting),
     )
-    return completion_times.TransferQueueCapacity(
+    return completion_times.TransferQueueSlotsAndDelays(
         situation.elsewhere, situation.elsewhere_free, rooms, context.placement
     )
 
@@ -395,7 +395,7 @@ def _bought(
     )
     refused, refusals = {refusal.job for refusal in plan.refused}, list(plan.refused)
     for pending_shape, tasks in ripe:
-        if add_nodes_for_tasks(pending_shape.need, tasks, progress):
+        if plan_nodes_for_tasks_without_room(pending_shape.need, tasks, progress):
             jobs = [job for job in pending_shape.jobs if job not in refused]
             refusals.extend(
                 repeat_refusal_for_jobs(
@@ -403,7 +403,7 @@ def _bought(
                 )
             )
     for need, number in packed.buffer:
-        add_nodes_for_tasks(need, number, progress)
+        plan_nodes_for_tasks_without_room(need, number, progress)
     return _purchased(replace(plan, refused=tuple(refusals)), context, progress, short)
 
 

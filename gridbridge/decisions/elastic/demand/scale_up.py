@@ -40,7 +40,9 @@ class ScaleUpProgress:
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
-def add_nodes_for_tasks(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
+def plan_nodes_for_tasks_without_room(
+    need: TaskRequirement, tasks: int, progress: ScaleUpProgress
+) -> int:
     """Add nodes for tasks without room; return how many tasks still have none.
 
     Standby hosts come before all pools, in the order of waking. Pools follow by priority, price

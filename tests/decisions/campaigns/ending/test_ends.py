@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.nikita_deletion_values import CancellationMark, CancellationReason
+from gridbridge.model.campaigns.nikita_deletion_values import CancellationReason, TaskDeletionMark
 from gridbridge.model.job import FutureDatedJobEnd, JobEnd, JobKillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -107,7 +107,7 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
     What is moved is deleted only while it waits: who ended what began was somebody else.
     """
     found = judge_missing_attempts(
-        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: CancellationMark(wiped_for=wiped_for)}
+        {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: TaskDeletionMark(wiped_for=wiped_for)}
     )
 
     assert [one.outcome for one in found] == [outcome]
@@ -132,9 +132,9 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
         size=3,
         intended_at=NOON,
     )
-    marks = {1: CancellationMark(wiped_for=held), 2: CancellationMark(wiped_for=held)}
+    marks = {1: TaskDeletionMark(wiped_for=held), 2: TaskDeletionMark(wiped_for=held)}
     judge = MissingAttemptJudge(
-        (), (), {(1, 1): {**marks, 3: CancellationMark(wiped_for=wiped_for)}}, 60.0
+        (), (), {(1, 1): {**marks, 3: TaskDeletionMark(wiped_for=wiped_for)}}, 60.0
     )
     ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
@@ -299,7 +299,7 @@ def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
 
 def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
     judge = MissingAttemptJudge(
-        [SWEEP], (), {(1, 1): {1: CancellationMark(wiped_for=CancellationReason.OVERRAN)}}, 60.0
+        [SWEEP], (), {(1, 1): {1: TaskDeletionMark(wiped_for=CancellationReason.OVERRAN)}}, 60.0
     )
 
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
@@ -310,8 +310,8 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
 def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
     """Whether its cluster left or refused it: what nikita wished is over."""
     marks = {
-        2: CancellationMark(wiped_for=CancellationReason.UNWANTED),
-        3: CancellationMark(wiped_for=CancellationReason.MOVED),
+        2: TaskDeletionMark(wiped_for=CancellationReason.UNWANTED),
+        3: TaskDeletionMark(wiped_for=CancellationReason.MOVED),
     }
 
     found = close_attempts_without_end(

@@ -47,7 +47,7 @@ def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> 
     """Neither the poller's question nor the balancer's takes notably longer for them."""
     server = OarServer(timeout_s=LIMIT_S)
     asked = (
-        server_queries.status_query_command(server, (), ()),
+        server_queries.nodes_and_jobs_query_command(server, (), ()),
         server_queries.demand_query_command(server),
     )
     before = [took_s(gamma, each) for each in asked]

@@ -11,7 +11,7 @@ BEAT_S = 2.0  # between two signs
 BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
 
 
-class PollerWatchdog:
+class ServiceHeartbeat:
     """Sends heartbeats; without them systemd or the sensor kills this process."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
