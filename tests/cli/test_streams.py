@@ -109,7 +109,7 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
         ),
         (
             "campaigns.add_tasks_to_campaign = lambda *_: None;"
-            " campaign_tasks.find_campaign = lambda _: None;"
+            " campaign_tasks.find_published_campaign = lambda _: None;"
             " sources.campaign_with_added_tasks ="
             " lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
             " admission.require_unchanged_by_rules = lambda _: None",
