@@ -43,11 +43,11 @@ from gridbridge.shell import help_and_version, remote_stage_folder, safe_files
 from gridbridge.state import spool
 
 VERBS = {
-    "hold": "hold",
-    "release": "release",
-    "suspend": "suspend_any",
-    "resume": "resume_any",
-    "delete": "delete",
+    "hold": "hold_job",
+    "release": "release_job",
+    "suspend": "suspend_or_hold_job",
+    "resume": "resume_or_release_job",
+    "delete": "delete_job",
     "unstage": "",  # removes the transfer's remote staging folder
 }
 NOTIFY = "notify-owner"  # owner_acts/notify_owner

@@ -725,7 +725,7 @@ def main(name: str, each: int = 1) -> int:
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
-    vars(privileged_helper_calls)["run"] = call
+    vars(privileged_helper_calls)["run_program"] = call
     reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from gridbridge.batch.embedded import submit as embedded
+from gridbridge.batch.gridengine import submit as gridengine
+from gridbridge.batch.oar import submit as oar
 from gridbridge.errors import GridbridgeError
 from gridbridge.privileged import as_user, owner
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, ProcessScope
@@ -55,3 +58,13 @@ def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> No
 def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
     """In a site of embedded clusters nobody acts for others."""
     assert owner.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
+
+
+@pytest.mark.parametrize(
+    "adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"]
+)
+def test_each_verb_is_a_function_of_each_adapter(adapter: object) -> None:
+    """The verbs name functions, and an adapter is loaded only when a job of its kind is acted on."""
+    missing = [name for name in as_user.VERBS.values() if name and not hasattr(adapter, name)]
+
+    assert missing == []
