@@ -64,7 +64,7 @@ def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None
     "adapter", [embedded, gridengine, oar], ids=["embedded", "gridengine", "oar"]
 )
 def test_each_verb_is_a_function_of_each_adapter(adapter: object) -> None:
-    """The verbs name functions, and an adapter is loaded only when a job of its kind is acted on."""
+    """A verb names a function; adapters are loaded only when a job of their kind is acted on."""
     missing = [name for name in as_user.VERBS.values() if name and not hasattr(adapter, name)]
 
     assert missing == []
