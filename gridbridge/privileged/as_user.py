@@ -52,7 +52,7 @@ VERBS = {
 }
 NOTIFY = "notify-owner"  # owner_acts/notify_owner
 REPLICA_VERBS = ("look", "verify", "copy", "drop")  # owner_acts/replica_acts
-ARRAY_VERBS = (  # campaign verbs: arrays/array_verbs
+ARRAY_VERBS = (  # campaign verbs: arrays/as_user_array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up"),
 )
