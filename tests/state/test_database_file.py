@@ -30,8 +30,8 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 def upgrade():
     op.add_column("transfers", sa.Column("colour", sa.Text, nullable=False, server_default="red"))
@@ -98,7 +98,7 @@ def with_another_migration(folder: Path, patch: pytest.MonkeyPatch, then: str = 
     folder = shutil.copytree(MIGRATIONS, folder / "migrations")
     (folder / "versions" / "v0003_colour.py").write_text(MIGRATION.format(then=then))
     patch.setattr(state_file, "MIGRATIONS", str(folder))
-    patch.setattr(state_file, "HEAD", "0002")
+    patch.setattr(state_file, "HEAD", "0003")
 
 
 def columns(path: Path) -> list[str]:
@@ -114,7 +114,7 @@ def test_a_file_of_an_earlier_schema_is_migrated(
     before = path.read_bytes()
     with_another_migration(tmp_path, monkeypatch)
 
-    with pytest.raises(StateError, match="schema 0001 is not 0002"):
+    with pytest.raises(StateError, match="schema 0002 is not 0003"):
         StateFile.open(url_of(path), is_unchanged=True)
     assert path.read_bytes() == before
     assert transfers_in(path).open() == (a_transfer(),)
@@ -132,7 +132,7 @@ def test_a_file_that_a_newer_program_migrated_is_refused(
         StateFile.open(url_of(path))
     before = path.read_bytes()
 
-    with pytest.raises(StateError, match="schema 0002 is newer than 0001"):
+    with pytest.raises(StateError, match="schema 0003 is newer than 0002"):
         StateFile.open(url_of(path))
     assert path.read_bytes() == before
 

@@ -53,7 +53,7 @@ CAMPAIGNS = Table(
     Column("tasks", BigInteger, nullable=False),
     Column("ended", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
-    Column("cancelled", BigInteger, nullable=False),
+    Column("cancelled", BigInteger, nullable=False, server_default="0"),
     Column("token", PrintableTextColumn, nullable=False, unique=True),
     Column("digest", PrintableTextColumn, nullable=False),
     Column("jdl", JsonColumn, nullable=False),

@@ -146,7 +146,7 @@ def _campaigns() -> None:
         *_number("uid"),
         *_text("owner", "state"),
         *_moment("submitted_at"),
-        *_number("tasks", "ended", "failed", "cancelled"),
+        *_number("tasks", "ended", "failed"),
         *_text("token", "digest", "jdl"),
         *_moment("ended_at", nullable=True),
         *_flag("is_end_noted"),
