@@ -1,1 +1,1 @@
-"""When a cluster grows, and which of its nodes it gives back."""
+"""Rules that add, remove, power off and wake the nodes of an elastic cluster."""

@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 from gridbridge.model.status_report import printable_text, with_noun
 
 USUAL = DemandPolicySection()
-MINUTES_S = 120  # so long a time is told in minutes
+MINUTES_S = 120  # times from this length on are printed in minutes
 
 HINDRANCES = {
     BalancePlanReason.FULL: "at most {max_nodes} may be",
@@ -89,10 +89,10 @@ def describe_balance_plan(
     is_alone: bool = True,
     ended: str = "",
 ) -> str:
-    """Describe in one sentence what a plan does, with the figures that led to it.
+    """Describe a balance plan in one sentence, with the figures that led to the plan.
 
     With `is_alone=False` the round also does other things, and an empty plan says `nothing more
-    is done`. `ended` is the master's machine if the round ends it.
+    is done`. `ended` is the master's machine if the round destroys this machine.
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -157,7 +157,7 @@ def _words(
 def _limits(
     figures: BalanceFigures, rules: BalanceSection, demand: DemandPolicySection
 ) -> dict[str, object]:
-    """Return the limits that hold now: by policy demand they may be others at each hour."""
+    """Return the limits that hold now; policy demand may change the limits at each hour."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
@@ -171,7 +171,7 @@ def _limits(
 
 
 def _of_demand(figures: BalanceFigures, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the words of policy demand."""
+    """Return the values that only sentences of policy demand contain."""
     tasks, room = figures.tasks, f"{with_noun(figures.free, 'free slot')}"
     on_way = with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""

@@ -81,7 +81,7 @@ def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJo
 def when_first_job_was_startable(
     row: WaitingJobGroup, situation: BalanceSituation
 ) -> datetime | None:
-    """Return since when the first of some jobs could start, or was submitted."""
+    """Return when the first job of a group could start; by default its submission time."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
@@ -153,7 +153,7 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
 
 
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
-    """Return the hosts of which the cell reports what runs there.
+    """Return the hosts whose running tasks the cell reports.
 
     A host without a queue is included only if no queue of the configuration contains it.
     """
@@ -171,7 +171,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return the slots of most hosts except the master; 0 if unknown.
+    """Return the most frequent number of slots of hosts except the master; 0 if unknown.
 
     Of two equally frequent numbers, the larger is returned.
     """
@@ -184,7 +184,7 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
 
 
 def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
-    """Return how many hosts should be ready, and how many of them are not."""
+    """Return the number of hosts that should be ready, and the number of unready hosts."""
     by_host = ordinary_queues_by_host(situation)
     names = _hosts_expected_ready(situation, by_host)
     return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
@@ -219,7 +219,7 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
 def reasons_never_to_remove_node(
     node: ElasticNode, situation: BalanceSituation
 ) -> Iterator[BalanceRefusal]:
-    """Return the reasons that keep a node at any load: master, kept, unlisted."""
+    """Return the reasons why a node is never removed: master, kept or unreachable."""
     if is_same_host(node.name, situation.master):
         yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
     if node.is_kept:

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.owned_nodes import (
 
 TimeChange = Callable[[datetime], datetime]
 
-LEAST_S = 60.0  # a smaller step changes no decision
+LEAST_S = 60.0  # smaller clock steps are ignored: they change no decision
 
 
 def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
@@ -55,7 +55,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
 
 
 def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
-    """Return a node with all of its times changed by a function."""
+    """Return a node with a function applied to all of its times."""
     return replace(
         node,
         since=change(node.since),
@@ -65,7 +65,7 @@ def map_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwned
 
 
 def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
-    """Return a pool's failure record with all of its times changed by a function."""
+    """Return a pool's failure record with a function applied to all of its times."""
     return replace(
         record,
         failed_at=_changed(record.failed_at, change),
@@ -74,7 +74,7 @@ def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> P
 
 
 def change_watched_job_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
-    """Return the history of waiting jobs with all of its times changed."""
+    """Return the history of waiting jobs with a function applied to all of its times."""
     return replace(
         history,
         at=change(history.at),

@@ -73,7 +73,7 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
     return f"{room}: {outcome}{bound}"
 
 
-STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
+STALE_S = 3600.0  # an older request is dropped, because OAR repeats its requests
 
 
 def latest_oar_request_by_node(
@@ -90,7 +90,7 @@ def latest_oar_request_by_node(
 def unfinished_oar_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Return the power requests, each with the nodes that are not yet in that state.
+    """Return the power requests, each with only the nodes not yet in the requested state.
 
     A node with a later, different request is dropped from the earlier one.
     """

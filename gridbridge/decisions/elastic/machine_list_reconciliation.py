@@ -24,7 +24,7 @@ from gridbridge.model.elastic.owned_nodes import (
     is_host_reporting,
 )
 
-LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
+LISTED_S = 120.0  # after this time a machine missing from its list is taken for gone
 
 
 class MachinesOfOwnedNodes:
@@ -34,7 +34,7 @@ class MachinesOfOwnedNodes:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
         self._by_name = dict[tuple[str, str], ProviderMachine]()
         for pool in world.machines:
-            # of two with one name the older counts
+            # of two machines with one name, the older counts
             for machine in reversed(_machines_owned_in_pool(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
@@ -46,7 +46,7 @@ class MachinesOfOwnedNodes:
 
 
 def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[ProviderMachine]:
-    """Return the machines of a pool that are ours and not gone, the oldest first."""
+    """Return the pool's existing machines that this cluster owns, the oldest first."""
     own = (
         machine
         for machine in world.machines.get(pool, ())
@@ -61,7 +61,7 @@ def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[Pro
 
 
 def unique_node_key(node: BalancerOwnedNode) -> str:
-    """Return a key that is unique even while two machines have the same name."""
+    """Return a node key that is unique even while two machines have the same name."""
     return f"{node.name} {node.machine}"
 
 
@@ -76,7 +76,7 @@ def is_machine_missing_or_stopped(
 def nodes_missing_from_list_since(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
-    """Return since when each node's machine has been missing or stopped in its list.
+    """Return since when each node's machine has been missing or stopped in its provider's list.
 
     A missing list changes nothing. One list alone proves nothing, because providers sometimes
     omit machines.
@@ -114,7 +114,7 @@ def hosts_silent_since(
 
 
 def _host_key(name: str) -> str:
-    return f"{name} "  # a name that no node has
+    return f"{name} "  # a key that no node has
 
 
 def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
@@ -167,10 +167,10 @@ def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwne
 
 
 def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
-    """Return the acts that adopt our unknown machines, and delete duplicates.
+    """Return the acts that adopt this cluster's unknown machines, and destroy duplicates.
 
-    A machine with the name of a node whose machine is not listed is left alone: it may be that
-    host and run tasks.
+    A machine is left alone if a node of its name has no listed machine: the machine may be that
+    node's host and run tasks.
     """
     names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
@@ -178,7 +178,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
         if pool in world.switched:
             yield from _adopt_site_host(machine, pool, world, names)
         elif (pool, machine.name) in waiting:
-            waiting.discard((pool, machine.name))  # it is that node's machine
+            waiting.discard((pool, machine.name))  # the machine belongs to the waiting node
         elif machine.name in unseen or _is_other_host(machine, world):
             continue
         elif machine.name in names:
@@ -190,7 +190,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
-    """Return our machines without a node, with their pools."""
+    """Return the cluster's machines that no node has, with their pools."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _machines_owned_in_pool(world, pool):
@@ -199,9 +199,9 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return the nodes whose machines are not listed, by their names: one of each name.
+    """Return one node without a listed machine for each name, failed nodes only if alone.
 
-    A name of which another node's machine is listed is not among them. Failed nodes come last.
+    Names are left out if the machine of another node with the name is listed.
     """
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
@@ -243,7 +243,7 @@ def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnap
 def _adopt_site_host(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot, names: set[str]
 ) -> Iterator[DueNodeAct]:
-    """Take in a host of the site's own; one whose name a node has already is left alone."""
+    """Adopt a host of the site's own, unless a node already has the host's name."""
     host = world.host_of(machine.name)
     node = powered_host_lifecycle.node_of_adopted_powered_host(
         machine, pool, host, world.now, world.tags
@@ -254,7 +254,7 @@ def _adopt_site_host(
 
 
 def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return our unknown machines that have the name of a host of the cell."""
+    """Return this cluster's machines without a node that have the name of a host of the cell."""
     names = {node.name for node in world.kept}
     return tuple(
         machine
@@ -274,7 +274,7 @@ def machines_that_share_a_host_name(world: BalancerNodesSnapshot) -> tuple[Provi
 
 
 def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
-    """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
+    """Say whether a machine without a node has the name of another host of the site."""
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (
@@ -285,7 +285,7 @@ def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bo
 def _give_back_duplicate(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
 ) -> DueNodeAct:
-    """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
+    """Return the act that destroys a duplicate machine, which costs money and is unused."""
     node = replace(
         _node_of_unknown_machine(machine, pool, world),
         state=ElasticNodeState.FAILED,
@@ -297,9 +297,9 @@ def _give_back_duplicate(
 def _node_of_unknown_machine(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
 ) -> BalancerOwnedNode:
-    """Return the node of a machine that is ours, though the state file does not know it.
+    """Return a new node for a machine that is missing from the state file.
 
-    One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
+    A machine whose daemon reports may have disabled queues, so the new node joins again.
     """
     host = world.host_of(machine.name)
     state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING

@@ -1,4 +1,4 @@
-"""Decide when the master's own machine ends: StarCluster's --kill-cluster, made safe."""
+"""Decide when to destroy the master's own machine: StarCluster's --kill-cluster, made safe."""
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
@@ -13,11 +13,11 @@ def master_machine_to_terminate(
     plan: BalancePlan,
     rules: BalanceSection,
 ) -> tuple[str, ProviderMachine] | None:
-    """Return the master's pool and machine if the machine is to be ended; else None.
+    """Return the master's pool and machine if the machine is to be destroyed; else None.
 
     No node, job or other host may remain, nothing may run, and the master's paid hour must be
     nearly over. Exactly one machine must bear this cluster's master tag; other masters are
-    never ended.
+    never destroyed.
     """
     if (
         not rules.kill_master

@@ -39,11 +39,11 @@ class AdministratorNodeRequests:
 
     drained: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
-    freed: frozenset[str] = frozenset()  # neither, any more
+    freed: frozenset[str] = frozenset()  # nodes no longer kept or drained
 
 
 NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
-LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody can stop that by now
+LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # too late to keep the node
 
 
 def busy_and_silent_cell_hosts(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
@@ -79,7 +79,7 @@ def plan_due_node_acts(
     requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
     standby_plan: StandbyPlan | None = None,
 ) -> tuple[DueNodeAct, ...]:
-    """Return the acts due for all nodes: new, removed, sleeping and woken ones, too.
+    """Return the acts due for all nodes, including new nodes and hosts to rest or wake.
 
     A node with another pending act is not removed in the same round.
     """
@@ -107,11 +107,11 @@ def plan_due_node_acts(
 
 
 class _Resting(NamedTuple):
-    """What a squeeze does, by the short names of hosts."""
+    """The hosts of a squeeze plan, by short name."""
 
     off: frozenset[str]
     on: frozenset[str]
-    moved: frozenset[str]  # those whose tasks are to run elsewhere
+    moved: frozenset[str]  # hosts whose tasks are rescheduled to other hosts
 
     @classmethod
     def of(cls, plan: StandbyPlan) -> "_Resting":
@@ -123,7 +123,7 @@ class _Resting(NamedTuple):
 def _squeeze_act(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
 ) -> DueNodeAct | None:
-    """Return what a squeeze does with a host of the site's own; None for nothing."""
+    """Return the act of a squeeze for a host of the site's own; None for no act."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
@@ -143,7 +143,7 @@ def _squeeze_act(
 def apply_administrator_request(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> BalancerOwnedNode:
-    """Return a node changed as an administrator requested.
+    """Return a node after an administrator's request to keep, free or drain the node.
 
     A joining node is drained once it is ready. A standby host of the site's own is not woken.
     """
@@ -152,7 +152,7 @@ def apply_administrator_request(
     if node.name in requests.freed:
         cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
         if node.state is ElasticNodeState.DRAINING:
-            cause = NodeStateCause.NOT_NEEDED  # it is opened again unless it is idle
+            cause = NodeStateCause.NOT_NEEDED  # the node is reopened unless idle
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
         return _drain_act(node, world, NodeStateCause.DRAINED).node
@@ -166,10 +166,10 @@ def apply_administrator_request(
 def nodes_as_policies_see(
     nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot
 ) -> tuple[ElasticNode, ...]:
-    """Return the nodes as the policies see them.
+    """Return the nodes in the form that balancer policies read.
 
     A ready node without a listed machine is marked unreachable, because its provider could not
-    end it.
+    destroy the machine.
     """
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
@@ -213,7 +213,7 @@ def reopen_nodes_asked_to_be_kept(
 def nodes_with_late_keep_request(
     requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> tuple[str, ...]:
-    """Return the nodes whose keep request came after they began to leave."""
+    """Return the nodes whose keep request came after their removal had begun."""
     staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 

@@ -34,7 +34,7 @@ class NodeLifecycleTimeouts:
     boot_s: float
     join_s: float
     silent_s: float
-    needs_key: bool = False  # machines are prepared by ssh, to the host key that their list tells
+    needs_key: bool = False  # machines are prepared by ssh, so a host key is required
 
 
 def due_node_acts(
@@ -80,7 +80,7 @@ def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> I
 
 
 def _anothers(world: BalancerNodesSnapshot) -> set[tuple[str, str]]:
-    """Return the pools and ids of machines that have another owner's tag, or none."""
+    """Return the pools and ids of listed machines without this cluster's owner tag."""
     return {
         (pool, machine.id)
         for pool, machines in world.machines.items()
@@ -95,7 +95,7 @@ def _let_go(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> BalancerOw
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A node, its machine as listed, and all that is known."""
+    """A node, its listed machine, and the snapshot and timeouts for the decision."""
 
     node: BalancerOwnedNode
     machine: ProviderMachine | None
@@ -104,53 +104,53 @@ class _Case:
 
     @property
     def age_s(self) -> float:
-        """How long the node has been in its state."""
+        """The seconds since the node entered its state."""
         return (self.world.now - self.node.since).total_seconds()
 
     @property
     def was_late(self) -> bool:
-        """Whether it had been joining for too long when the last round looked at it."""
+        """Whether the node's joining had already timed out in the last round."""
         last = self.world.last_round or self.node.since
         return (last - self.node.since).total_seconds() > self.patience.join_s
 
     @property
     def host(self) -> BusyOrSilentHostState | None:
-        """What the cell tells of it."""
+        """The state of the node's host in the cell; None if the cell has no such host."""
         return self.world.host_of(self.node.name)
 
     @property
     def is_out(self) -> bool:
-        """Whether its machine is in no list, or stopped there."""
+        """Whether the node's machine is missing from its provider's list, or stopped."""
         return machine_list_reconciliation.is_machine_missing_or_stopped(
             self.machine, self.node.pool, self.world
         )
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a list that tells so is wrong: its daemon reports."""
+        """Whether the list shows the machine missing or stopped, but the daemon reports."""
         return self.is_out and is_host_reporting(self.host)
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether such a list is not to be believed: not yet, or not at all."""
+        """Whether a list without the machine is not trusted, or not trusted yet."""
         if not self.is_out:
             return False
         return self.is_contradicted or self.is_out_briefly
 
     @property
     def is_out_briefly(self) -> bool:
-        """Whether too few lists have told so."""
+        """Whether the machine has been missing for too short a time to be taken for gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
     def as_(
         self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
     ) -> BalancerOwnedNode:
-        """Return the node in another state, since now."""
+        """Return the node in another state that begins now."""
         return self.node.entering(state, self.world.now, cause)
 
 
 def _switched(case: _Case) -> DueNodeAct | None:
-    """Return what is due for a host that is switched on and off."""
+    """Return the act due for a host that is only powered on and off."""
     act = powered_host_lifecycle.due_act_of_powered_host(
         powered_host_lifecycle.PoweredHostFacts(
             node=case.node,
@@ -165,9 +165,9 @@ def _switched(case: _Case) -> DueNodeAct | None:
 
 
 def _requested(case: _Case) -> DueNodeAct | None:
-    """Take the machine that was asked for, or give it up when nobody lists it in time.
+    """Let a requested node boot when its machine is listed; forget the node after LISTED_S.
 
-    Until then it is asked for again where its provider wants that.
+    Until then the machine is requested again if the provider asked for a retry.
     """
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
@@ -191,12 +191,12 @@ def _requested(case: _Case) -> DueNodeAct | None:
 
 
 def _further(case: _Case, node: BalancerOwnedNode) -> _Case:
-    """Return a case with a node that is further in its life."""
+    """Return the case with a later state of the node."""
     return _Case(node, case.machine, case.world, case.patience)
 
 
 def _booting(case: _Case) -> DueNodeAct | None:
-    """Let a machine that runs join the cell; give back one that does not boot in time."""
+    """Let a running machine join the cell; destroy a machine that does not boot in time."""
     if case.machine is None:
         if case.is_in_doubt:
             return DueNodeAct(node=case.node)
@@ -217,10 +217,10 @@ def _booting(case: _Case) -> DueNodeAct | None:
 
 
 def _joining(case: _Case) -> DueNodeAct | None:
-    """Go on with joining; take all of it back when it lasts too long or the machine is gone.
+    """Continue joining; remove the node after the timeout or when its machine is gone.
 
-    One that was killed after its last step may run tasks by now: it goes on joining then. So does
-    one of which the first round takes care that comes after its time, as after a long pause.
+    A busy node continues, because an earlier round may have died after the last step. After a
+    long pause between rounds, a node gets one more round before it times out.
     """
     if case.is_in_doubt:
         return None
@@ -241,11 +241,11 @@ def _joining(case: _Case) -> DueNodeAct | None:
 
 
 def _ready(case: _Case) -> DueNodeAct | None:
-    """Watch a node: note since when it is idle, and take out one whose machine is gone.
+    """Record since when a node is idle, and remove a node whose machine is gone.
 
-    A host that is silent may still run what it ran: it is only taken out when nothing ran there,
-    when it has been silent for long, and when it is not one of many. One whose queue somebody had
-    closed is opened once none is.
+    A silent host may still run its tasks. So a silent node is removed only if it was idle, has
+    been silent for long, and few other hosts are silent. A node with disabled queues is
+    reopened when no queue is disabled on all hosts any more.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
@@ -266,7 +266,7 @@ def _ready(case: _Case) -> DueNodeAct | None:
 
 
 def _draining(case: _Case) -> DueNodeAct | None:
-    """Close a node, look again and take it out; one whose machine is gone needs no look."""
+    """Close a node, and remove the node if it is still idle or its machine is gone."""
     if case.is_in_doubt:
         return None
     if case.is_out:
@@ -275,11 +275,10 @@ def _draining(case: _Case) -> DueNodeAct | None:
 
 
 def _removing(case: _Case) -> DueNodeAct | None:
-    """Go on until the cell and the provider have both forgotten a node.
+    """Repeat the removal until neither the cell nor the provider has the node.
 
-    Its name and its export go last, when the cell does not know it any more: as long as nobody has
-    seen that done it is done again. One whose machine was taken for gone, and that runs or reports
-    again, joins anew.
+    The node's name and file export are removed last, and the removal is repeated until it is
+    seen done. A node whose machine was taken for gone joins again if it runs or reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
         returning = replace(
@@ -297,7 +296,7 @@ def _removing(case: _Case) -> DueNodeAct | None:
 
 
 def _lost(case: _Case) -> DueNodeAct:
-    """Take a node out whose machine is gone, or stopped; one that is kept may rest."""
+    """Remove a node whose machine is gone or stopped; a kept, stopped node goes on standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
     return DueNodeAct(
@@ -306,9 +305,9 @@ def _lost(case: _Case) -> DueNodeAct:
 
 
 def _failed(case: _Case) -> DueNodeAct | None:
-    """Give a machine back that is of no use.
+    """Destroy the machine of a failed node.
 
-    The host of its name may be another node's: what that reports tells nothing of this one.
+    The cell's host of this name is ignored, because the host may belong to another node.
     """
     if case.machine is None:
         if case.is_out_briefly:
@@ -318,9 +317,9 @@ def _failed(case: _Case) -> DueNodeAct | None:
 
 
 def _standby(case: _Case) -> DueNodeAct | None:
-    """Let a node that was switched on join again; one that nobody keeps does not rest for long.
+    """Let a restarted node join again; remove a stopped node that nobody wants to keep.
 
-    Its machine may have another address by now, and another machine its old one.
+    The node takes over its machine's new address, as another machine may have the old address.
     """
     if case.is_in_doubt:
         return None

@@ -1,4 +1,4 @@
-"""Find elastic nodes and machines that need an administrator, and say what to do about each."""
+"""Find elastic nodes and machines that need an administrator, and describe the remedies."""
 
 import json
 import re
@@ -33,7 +33,7 @@ HOSTS = (
 def silent_nodes_with_tasks(
     world: BalancerNodesSnapshot, silent_s: float
 ) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes that have been silent under tasks although their machines run.
+    """Return the nodes with tasks whose daemons are silent although their machines run.
 
     Such a node is not removed, because its tasks may still run. While many hosts are silent,
     the result is empty.
@@ -50,7 +50,7 @@ def silent_nodes_with_tasks(
 def find_powered_off_hosts_with_tasks(
     world: BalancerNodesSnapshot,
 ) -> tuple[BalancerOwnedNode, ...]:
-    """Return the site's own hosts that are off while the cell lists tasks there.
+    """Return the site's own powered-off hosts on which the cell still lists tasks.
 
     Only a person powers off such a host. A host that is being woken is left out.
     """
@@ -104,8 +104,8 @@ def find_reporting_nodes_without_listed_machine(
 ) -> tuple[BalancerOwnedNode, ...]:
     """Return nodes that report although their provider no longer lists their machine.
 
-    The provider's region, account or program may have changed, and it could then not end the
-    machine.
+    The provider's region, account or program may have changed. Such a provider cannot destroy
+    the machine.
     """
     successors, ours = (
         machine_list_reconciliation.replaced_nodes_with_successors(world),
@@ -130,7 +130,7 @@ def find_reporting_nodes_without_listed_machine(
 def find_machines_of_unknown_pools(
     world: BalancerNodesSnapshot,
 ) -> tuple[tuple[str, ProviderMachine], ...]:
-    """Return our machines that have neither a node nor a configured pool, each once."""
+    """Return this cluster's machines without a node and without a configured pool, each once."""
     pools = world.pools | world.switched
     machine_ids = {node.machine for node in world.kept}
     ours = (
@@ -182,7 +182,7 @@ def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
 def manual_machine_removal_command(
     machine: str, provider: str, section: MachineProviderSection | None
 ) -> str:
-    """Return the command that ends a machine by hand.
+    """Return the command by which an administrator destroys a machine.
 
     If the provider has no known command, the text names the machine and its cloud.
     """
@@ -206,7 +206,7 @@ def is_site_owned_host(node: BalancerOwnedNode) -> bool:
 
 
 def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
-    """Say what makes a powered-off host of the site's own work again."""
+    """Say how a powered-off host of the site's own is put to work again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
     if node.cause is NodeStateCause.DRAINED:

@@ -24,7 +24,7 @@ def choose_pool_for_new_nodes(
     nodes: Iterable[BalancerOwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
-    """Return the plan with a pool for its new nodes; without a pool it adds none.
+    """Return the plan with a pool for its new nodes; without a usable pool, nothing is added.
 
     Pools are tried by priority and price of a slot, within their limits and quotas.
     StarCluster's rules do not choose a pool.
@@ -53,13 +53,13 @@ def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
 NO_MACHINE_CAUSES = (
     NodeStateCause.NO_CAPACITY,
     NodeStateCause.NOT_GRANTED,
-)  # its pool is left out for a while
+)  # after such a cause the pool is paused
 
 
 def paused_pools(
     records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
 ) -> Mapping[str, datetime]:
-    """Return the pools that are paused after failures, and since when.
+    """Return the pools that are paused after failures, with the start of each pause.
 
     A pool is paused for `protected_s` after `protect_after` consecutive failures of its nodes.
     """
@@ -117,7 +117,7 @@ def update_pool_failure_records(
 
 
 def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
-    """Say whether a node failed to boot or its machine lost our tag before joining."""
+    """Say whether a node failed to boot, or its machine lost the owner tag before joining."""
     is_lost = (
         node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
     )

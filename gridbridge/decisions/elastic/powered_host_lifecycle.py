@@ -1,7 +1,7 @@
 """Decide the next act of each host of the site's own, which is only powered on and off.
 
-A standby host stays in its cell. Only a host that this balancer closed and then found idle is
-powered off, or one that it woke in vain.
+A standby host stays in its cell. The balancer powers off only hosts that it closed and then found
+idle, and hosts that did not come up after a wake.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,51 +32,51 @@ class PoweredHostFacts:
     """A host of the site's own: its power state, its state in the cell, and the time."""
 
     node: BalancerOwnedNode
-    machine: ProviderMachine | None  # None: nobody switches it any more
-    host: BusyOrSilentHostState | None  # None: the cell does not know it
+    machine: ProviderMachine | None  # None: no section powers the host any more
+    host: BusyOrSilentHostState | None  # None: the cell does not have the host
     now: datetime
-    boot_s: float  # how long it may take to come up, and to go down
-    is_any_closed: bool = False  # a queue, by somebody's hand, on all hosts
+    boot_s: float  # how long a power-on or a power-off may take
+    is_any_closed: bool = False  # a queue is disabled by hand on all hosts
 
     @property
     def is_late(self) -> bool:
-        """Whether it has been in its state for as long as a boot may take."""
+        """Whether the host has been in its state for longer than `boot_s`."""
         return (self.now - self.node.since).total_seconds() > self.boot_s
 
     @property
     def reports(self) -> bool:
-        """Whether its execution daemon does, or did before the cell noticed that it went off."""
+        """Whether the cell counts the host's daemon as reporting, maybe still after a power-off."""
         return is_host_reporting(self.host)
 
     @property
     def is_up(self) -> bool:
-        """Whether its execution daemon reports, and nobody tells that it has no power."""
+        """Whether the host's daemon reports, and the provider does not report the host as off."""
         return self.reports and not self.is_told_off
 
     @property
     def has_power(self) -> bool:
-        """Whether it is known to have power."""
+        """Whether the provider reports that the host has power."""
         return self.machine is not None and self.machine.state is ProviderMachineState.RUNNING
 
     @property
     def is_told_off(self) -> bool:
-        """Whether what switches it says that it has no power."""
+        """Whether the provider reports that the host has no power."""
         return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
 
     @property
     def is_off(self) -> bool:
-        """Whether it has no power: one whose daemon reports has, whatever is said of it."""
+        """Whether the provider reports the host as off, and its daemon does not report."""
         return self.is_told_off and not self.reports
 
     def as_(
         self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
     ) -> BalancerOwnedNode:
-        """Return the node in another state, since now."""
+        """Return the node in another state that begins now."""
         return self.node.entering(state, self.now, cause)
 
 
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Return the act that is due for a powered host; None for nothing.
+    """Return the act due for a powered host; None if no act is due.
 
     A host that is no longer configured is reopened and forgotten.
     """
@@ -87,7 +87,7 @@ def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
-    """Open a host on its way up or down before it is forgotten; one that rests stays off."""
+    """Forget a host that no section powers, and first open a host that is going up or down."""
     if is_host_changing_power_state(case.node) and case.host is not None:
         return act_to_release_powered_host(case.node, case.now)
     return DueNodeAct(
@@ -96,7 +96,7 @@ def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
 
 
 def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the hosts whose power state is unclear, so that nothing is done to them."""
+    """Return the hosts whose power state is unclear; no round acts on such hosts."""
     listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
@@ -122,7 +122,7 @@ def node_of_adopted_powered_host(
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
 ) -> BalancerOwnedNode | None:
-    """Return the node of a powered host without one; None if its state is unclear.
+    """Return a new node for a powered host that has no node; None if its state is unclear.
 
     A host that has power but is silent may be in use by a person. A running host with our
     standby tag was changing its state when the state file was lost, so it is reopened.
@@ -173,9 +173,9 @@ def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNo
 
 
 def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
-    """Return an act with the standby tag that its host needs, if it has none.
+    """Return an act with the standby tag for its host, if the host has no standby tag.
 
-    A host that an administrator drained gets no tag, so that it is not woken.
+    A host that an administrator drained gets no tag, so that no round wakes this host.
     """
     host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
@@ -189,9 +189,9 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 
 
 def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Note since when it is idle; one that somebody switched off rests.
+    """Record since when a host is idle; a host that a person powered off is on standby.
 
-    One whose queue somebody had closed is opened once none is.
+    A host with disabled queues is reopened when no queue is disabled on all hosts any more.
     """
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
@@ -204,7 +204,7 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Go on until it is off."""
+    """Repeat the power-off until the host is off."""
     if case.is_off:
         return DueNodeAct(
             node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause)))
@@ -213,9 +213,9 @@ def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Return a node that is off with the cause that tells of tasks there, or without it.
+    """Return a powered-off node with cause UNDER_TASKS exactly if the cell lists tasks there.
 
-    A cause that keeps it from being woken stays.
+    A cause that keeps the host from being woken stays.
     """
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
@@ -229,15 +229,15 @@ def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwne
 
 
 def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Return a node that was seen off: whoever finds it on later knows that a person did it."""
+    """Return a powered-off node without `up_since`: if it is on later, a person powered it on."""
     return replace(node, up_since=None)
 
 
 def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Let one work that somebody switched on; it may take its time to go down.
+    """Open a standby host that a person powered on, once a power-off would have finished.
 
-    One that was told to go off, and that nobody has seen off since, is told again. Any other that
-    has power and is silent may have somebody at work there.
+    A host that was never reported off since the power-off request is powered off again. Any
+    other silent host with power is left alone, because a person may work there.
     """
     if case.is_told_off:
         node = _off(_with_cause(case, case.node) if case.is_off else case.node)
@@ -250,10 +250,10 @@ def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Let it work once its daemon reports; one that never does is switched off again.
+    """Open a host once its daemon reports; power off a host whose daemon never reports.
 
-    What switches it on may be lost, so that it is asked for until the host has power. One that
-    reports for so long is up, whatever is said of its power.
+    A power-on request may be lost, so the request is repeated until the host has power. After
+    the boot time, a host whose daemon reports counts as up, whatever its provider reports.
     """
     if case.is_up or (case.is_late and case.reports):
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
@@ -266,14 +266,14 @@ def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Go on: it was up."""
+    """Repeat the opening of a host that was up; a host that is off is on standby."""
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
 def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Go on: it is to be off, unless its daemon reports by now."""
+    """Repeat the power-off of a failed host, unless its daemon reports by now."""
     if case.is_up:
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)

@@ -46,7 +46,7 @@ def count_node_changes_by_pool(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
     so_far: BalancerRoundOutcome,
 ) -> BalancerRoundOutcome:
-    """Return the outcome with the nodes that were added, removed and failed, by pool.
+    """Return the round's outcome with the numbers of added, removed and failed nodes by pool.
 
     A change is a pair of a node before (None for a new node) and after the round. A node counts
     as added when it is ready, as removed when its machine is deleted, and as failed once.
@@ -121,7 +121,7 @@ def figures_after_unobserved_round(
 
 
 def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> PublishedBalance:
-    """Return the figures of the round before; new ones if this cluster has none."""
+    """Return the previous round's figures; new figures if the cluster has no previous round."""
     if before and before.cluster == cluster:
         return before
     return PublishedBalance(cluster=cluster, at=now)

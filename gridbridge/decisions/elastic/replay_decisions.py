@@ -1,4 +1,4 @@
-"""Decide rounds that only replays make, and when the next round may differ.
+"""Decide simulated rounds by CycleCloud's rule, and when the next round may differ.
 
 CycleCloud's rule puts all waiting tasks into free, booting and new nodes, and removes nodes that
 stayed unused for 300 s, as cyclecloud-gridengine 2.0 does for one kind of node.
@@ -28,7 +28,7 @@ def plan_balance_like_cyclecloud(
 ) -> BalancePlan:
     """Return the plan of a round by the rules of CycleCloud's autoscaler.
 
-    It keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
+    The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
     """
     rules, nodes = way.balance, len(situation.nodes)
     bins = pack_waiting_tasks_into_nodes(situation, slots)
@@ -64,12 +64,12 @@ class SimulatedFreeSlots:
 
     names: list[str]
     free: list[int]
-    new_slots: int  # of a new node
+    new_slots: int  # slots of a new node
     matched: set[str]
     new: int = 0
 
     def put(self, slots: int, tasks: int) -> None:
-        """Place tasks of one width, on new nodes if no slots are free."""
+        """Place tasks with equal slot counts, on new nodes if no slots are free."""
         if slots > self.new_slots:
             self._spread(slots * tasks)
             return
@@ -86,7 +86,7 @@ class SimulatedFreeSlots:
         self.free[-1] += (-tasks % per_node) * slots
 
     def _spread(self, slots: int) -> None:
-        """Put slots on any nodes, as a wide task's."""
+        """Place the slots of a task that is wider than a node on any nodes."""
         for index, name in enumerate(self.names):
             used = min(slots, self.free[index])
             if used:
@@ -148,7 +148,7 @@ def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalanceFigure
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
     """Return the seconds until a timeout of the rules expires; infinite for never.
 
-    Before that, a round decides as the last one did unless something else changes.
+    Earlier rounds decide the same as the last round unless nodes or tasks change.
     """
     return min(
         (seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf
@@ -165,7 +165,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
     if way.rules is ComparedReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
-        yield MINUTE_S  # what runs comes nearer to its end
+        yield MINUTE_S  # running tasks come nearer to their end
     for row in situation.cell.waiting:
         yield from _wait_timeouts(situation, way, row.oldest_since)
     for node in situation.nodes:
@@ -178,7 +178,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
 def _wait_timeouts(
     situation: BalanceSituation, way: ReplayPolicy, since: datetime | None
 ) -> Iterator[float]:
-    """Give when a wait is long enough; StarCluster wants it to be longer than the limit."""
+    """Yield the seconds until a wait is long enough; StarCluster's limit must be exceeded."""
     if since is None:
         return
     waited_s = (situation.now - since).total_seconds()
@@ -191,7 +191,7 @@ def _wait_timeouts(
 def _node_timeouts(
     situation: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
 ) -> Iterator[float]:
-    """Give when an idle node may be removed: after a time, or late in what is paid for."""
+    """Yield the seconds until an idle node may be removed: after a timeout, or late in a unit."""
     idle_s = (situation.now - idle).total_seconds()
     up_s = (situation.now - up).total_seconds() if up else 0.0
     if way.rules is ComparedReplayRules.AZGE:
@@ -206,5 +206,5 @@ def _node_timeouts(
 
 
 def _until_mark(mark_s: float, up_s: float, unit_s: float) -> float:
-    """Return how long until a unit of time has a mark behind it."""
+    """Return the seconds until a node passes a mark in its current unit of time."""
     return (mark_s - up_s) % unit_s or unit_s

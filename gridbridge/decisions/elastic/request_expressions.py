@@ -1,8 +1,6 @@
 """Match names and values against the expressions of job requests: sge_types(1), expression.
 
-`!` binds tightest, then `&`, then `
-
-`. Parentheses group, and patterns may have wildcards.
+Operator `!` binds tightest, then `&`, then `|`. Parentheses group, and patterns may have wildcards.
 """
 
 import re
@@ -11,7 +9,7 @@ from fnmatch import fnmatchcase
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
 DOMAIN = re.compile(r"\.[^!&|()]*")
-MOST = 200  # signs and patterns: anybody writes expressions, and each parenthesis is a call
+MOST = 200  # signs and patterns of an expression; limits the recursion
 
 
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:

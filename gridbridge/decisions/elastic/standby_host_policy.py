@@ -57,7 +57,7 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_of_host,
 )
 
-MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: hosts cost nothing
+MAY_SHRINK = (  # reasons with which hosts may rest; none of a spent budget: own hosts cost nothing
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,
     BalancePlanReason.SPARE,
@@ -68,8 +68,8 @@ MAY_SHRINK = (  # where a budget is spent, nodes that cost something go first: h
 BRIEF = (
     BalanceRefusalCause.IDLE_BRIEFLY,
     BalanceRefusalCause.HOUR_IS_PAID,
-)  # idle, and not given back yet
-LAST = "auto"  # of hosts on standby these are woken last: nobody gave them an order
+)  # causes that keep an idle node for the time being
+LAST = "auto"  # suffix of the standby hosts that are woken last
 
 
 def plan_hosts_to_sleep_or_wake(
@@ -113,7 +113,7 @@ def _plan_standby(
     hosts: tuple[WorkingHostFreeSlots, ...],
     stay: tuple[WorkingHostFreeSlots, ...],
 ) -> StandbyPlan:
-    """Decide which hosts rest, without counting the nodes that are given back."""
+    """Decide which hosts go on standby or wake; hosts that the plan removes never go on standby."""
     reserve = StartableStandardRequests(squeeze, hosts)
     unchanged = StandbyPlan(
         cause=StandbyPlanCause.BETWEEN,
@@ -255,7 +255,7 @@ def wakeable_standby_nodes(
 
 
 def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
-    """Return where a host with these tags is woken; None: it has no standby tag."""
+    """Return a host's place in the order of waking; None without a standby tag."""
     suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
     ranks = [
         (False, float(suffix) if suffix.isdecimal() else inf, suffix)
@@ -291,7 +291,7 @@ def _plan_resting(
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
         if len(off) >= spare:
             break
-        if not (moved or host.movable):  # no task is placed anew
+        if not (moved or host.movable):  # no task has to move
             off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
             continue
         tried = _move_tasks_away({host.name, *off}, hosts, placement, wide, squeeze)
@@ -321,7 +321,7 @@ def _hosts_that_may_rest(
 ) -> list[WorkingHostFreeSlots]:
     """Return the hosts that may go on standby, those with the most tasks first.
 
-    The master, kept nodes and hosts with reservations never may.
+    The master, kept nodes and hosts with reservations never go on standby.
     """
     has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
     own, remove = NodesByHostName(situation.nodes), frozenset(plan.remove)

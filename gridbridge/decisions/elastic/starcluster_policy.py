@@ -108,7 +108,7 @@ def _nodes_wanted(
     *,
     is_faithful: bool,
 ) -> tuple[BalancePlanReason, int]:
-    """Return how many nodes are wanted before limits apply."""
+    """Return the number of wanted new nodes before limits apply, and the reason."""
     if figures.useful < rules.min_nodes:
         return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
@@ -131,7 +131,7 @@ def _nodes_wanted(
 
 
 def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: bool) -> int:
-    """Return how many nodes have the wanted slots; at least one.
+    """Return how many new nodes give the slots that waiting jobs want; at least one.
 
     StarCluster waits until its nodes are up; here arriving nodes are subtracted.
     """
@@ -264,7 +264,7 @@ def _starcluster_removal_hindrances(
 
 
 class _Hosts:
-    """What a cell tells of hosts, found by their names."""
+    """The queue instances and known hosts of a cell, found by host name."""
 
     def __init__(self, situation: BalanceSituation) -> None:
         self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
@@ -279,7 +279,7 @@ class _Hosts:
         ]
 
     def tells_of(self, name: str) -> bool:
-        """Say whether the cell tells what runs on a host."""
+        """Say whether the cell reports the running tasks of a host."""
         return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
@@ -290,5 +290,5 @@ class _Hosts:
         )
 
     def seems_busy(self, name: str) -> bool:
-        """Say the same as StarCluster, which takes a name for a part of others."""
+        """Say whether StarCluster finds a host busy: a busy queue instance contains its name."""
         return any(name in instance for instance in self._in_use)

@@ -31,7 +31,7 @@ class ConstantSlotUsePeriod(NamedTuple):
 def keep_waits_for_lack_of_slots(workload: ReplayWorkload) -> ReplayWorkload:
     """Return the workload without waits that a lack of slots does not explain.
 
-    Such a task is submitted at the time when it started.
+    A task with an unexplained wait counts as submitted at its start.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
@@ -50,14 +50,14 @@ def keep_waits_for_lack_of_slots(workload: ReplayWorkload) -> ReplayWorkload:
 
 
 def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[ConstantSlotUsePeriod]:
-    """Give the most slots in use, minute by minute where that changed, else by stretches."""
+    """Yield the most slots in use: each minute with a change, and the periods between them."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s
         changes[start_s] = changes.get(start_s, 0) + task.slots
         changes[start_s + task.run_s] = changes.get(start_s + task.run_s, 0) - task.slots
     moments = sorted(changes)
-    level = most = 0  # now, and in the minute of now
+    level = most = 0  # slots in use now, and the most in this minute
     for moment, following in itertools.zip_longest(moments, moments[1:]):
         level += changes[moment]
         most = max(most, level)

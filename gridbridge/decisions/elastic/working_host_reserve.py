@@ -17,14 +17,12 @@ class WorkingHostFreeSlots:
     """A host that accepts tasks, with its free slots and running tasks."""
 
     name: str
-    free: int  # slots
-    amounts: tuple[tuple[str, float], ...]  # consumables that are left
-    tasks: tuple[int, ...]  # slots of each
-    movable: tuple[
-        TaskResourceRequests, ...
-    ] = ()  # what those ask for that could run elsewhere again
+    free: int  # free slots
+    amounts: tuple[tuple[str, float], ...]  # free amounts of consumables
+    tasks: tuple[int, ...]  # slots of each running task
+    movable: tuple[TaskResourceRequests, ...] = ()  # requests of the reschedulable tasks
     room: FreeHostCapacity = NO_ROOM
-    is_promised: bool = False  # slots of it are reserved
+    is_promised: bool = False  # slots of the host are reserved
 
 
 class StartableStandardRequests:
@@ -33,7 +31,7 @@ class StartableStandardRequests:
     def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHostFreeSlots] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
-        self._each: dict[int, int] = {}  # how many hosts have room for so many
+        self._each: dict[int, int] = {}  # number of hosts by startable requests
         for host in hosts:
             self.add(host)
 
@@ -42,7 +40,7 @@ class StartableStandardRequests:
         self._count(count_standard_requests_on_host(host, self._squeeze), 1)
 
     def spares(self, host: WorkingHostFreeSlots, factor: float) -> bool:
-        """Remove a host if the others keep enough reserve; say whether it was removed."""
+        """Remove a host if all other hosts keep enough reserve; return True if removed."""
         requests = count_standard_requests_on_host(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)

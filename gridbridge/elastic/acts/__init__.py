@@ -1,1 +1,1 @@
-"""What is asked of the cell, and done to hosts and machines."""
+"""Queries of the balanced cell, and acts on hosts and machines."""

@@ -113,7 +113,7 @@ def enable_node_queues(
     closed: frozenset[str],
     now: datetime,
 ) -> BalancerOwnedNode:
-    """Enable a node's queues, but not its `closed` queues; return the node as ready since `now`."""
+    """Enable a node's queues except `closed` queues; return the node as ready since `now`."""
     step = membership.open(node.name, closed)
     return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
 
@@ -126,13 +126,13 @@ class GridEngineHostMembership:
     preparing: MachineBootstrap
     root: Callable[..., None] = field(default=run_gridbridge_as_root)
     clock: Clock = field(default_factory=Clock)
-    turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
+    turn: Lock = field(default_factory=Lock)  # serializes changes of queues, see `leave`
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
         """Do the missing steps of a machine's joining; return the step that it has reached.
 
-        The machine is bootstrapped before the cell knows it, so a machine with a wrong host key
-        leaves no trace. Raises NewMachineAddressInUse for a machine with another host's address.
+        Bootstrap precedes the addition to the cell, so a machine with a wrong host key leaves no
+        trace. Raises NewMachineAddressInUse for a machine with another host's address.
         Raises NewHostInNoQueue for a host that reports and has no queue, because no task would ever
         start there.
         """
@@ -311,7 +311,7 @@ class GridEngineHostMembership:
 def local_host_membership(policy: Policy) -> ExecutionHostMembership:
     """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
     cluster = configured_cluster_address(policy, policy.site.cluster)
-    # looking at any other kind was refused before
+    # other kinds of clusters were refused before
     return MEMBERSHIPS[cluster.kind](policy, cluster)
 
 

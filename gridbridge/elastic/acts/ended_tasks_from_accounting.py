@@ -15,13 +15,13 @@ from gridbridge.model.remote_job_accounting import AccountingFilePosition
 from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
 
-STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
+STEPS = 32  # 8 MiB steps per round: three seconds at the first round
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored recent ends; empty for a missing or unreadable file.
+    """Return the stored recent task ends; empty for a missing or unreadable file.
 
-    Then the accounting file is read again from its start.
+    With an empty result, the next round reads the accounting file from its start.
     """
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
@@ -29,7 +29,7 @@ def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
 
 
 def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
-    """Store the recent ends; raise StateError when that fails."""
+    """Store the recent task ends; raise StateError when storing fails."""
     safe_files.replace_file_atomically(
         path, published_json.encode_published_value(ends), durable=False
     )

@@ -46,8 +46,8 @@ def require_execution_host(policy: Policy, host: str) -> None:
 def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add a tag to a host, or remove it; return the host's tags afterwards.
 
-    Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when it refuses the
-    change.
+    Raises ClusterStateUnknown when the cell does not answer, and CommandFailed when the cell
+    refuses the change.
     """
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags

@@ -1,6 +1,6 @@
 """Turn a new machine into an execution host: run the scripts of conf/bootstrap over ssh.
 
-Each step is a sh script that may be repeated. Its input comes from its arguments and its standard
+Each step is a sh script that may be repeated. A step's input is its arguments and its standard
 input. A site omits the steps that its machine image or its user data already do.
 """
 
@@ -19,9 +19,9 @@ from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell import safe_files
 from gridbridge.shell.runner import quote_for_sh
 
-START = "execd"  # the last step
+START = "execd"  # the last bootstrap step
 SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
-MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
+MOST_BYTES = 1 << 16  # size limit of a step's script, and of the mounts file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

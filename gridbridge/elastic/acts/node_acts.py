@@ -1,4 +1,4 @@
-"""Carry out a round's act on one node: create, join, remove, evict or destroy it.
+"""Carry out a round's act on one node: create, join, remove, evict or destroy.
 
 Each act may be repeated, also after a kill, and skips the steps that are already done. Only
 best-effort tasks are ever ended: a node is removed only when it is closed and still idle.
@@ -40,8 +40,8 @@ from gridbridge.model.elastic.owned_nodes import (
 
 _log = logging.getLogger(__name__)
 
-LEAVES_S = 600.0  # best-effort tasks have made way by then, and nothing names the host any more
-LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # its own daemon does not answer
+LEAVES_S = 600.0  # after this time a host that has not left the cell is logged
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # the node's daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +50,13 @@ class NodeActRunner:
 
     cluster: str
     pools: Mapping[str, NodePoolSection]
-    providers: Mapping[str, MachineProvider]  # by pool
-    supplies: Mapping[str, HostPowerControl]  # of hosts of the site's own, by pool
+    providers: Mapping[str, MachineProvider]  # machine providers, by pool
+    supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
     membership: ExecutionHostMembership
     now: Callable[[], datetime]
-    tag: ChangeHostTag = ignore_host_tag  # of hosts that are switched on and off
-    fill_first: bool = False  # nodes are filled one after the other
-    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
+    tag: ChangeHostTag = ignore_host_tag  # changes the tags of power-managed hosts
+    fill_first: bool = False  # the scheduler fills nodes one after the other
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Carry out a due act and return the node's new state.
@@ -70,7 +70,7 @@ class NodeActRunner:
         return ACTS[due.act](self, due.node)
 
     def end(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy a pool's machine that is no node.
+        """Destroy a pool's machine that belongs to no node, such as the master's machine.
 
         Raises GridbridgeError when a later round has to retry.
         """
@@ -108,7 +108,7 @@ class NodeActRunner:
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
-            up_since=machine.created or self.now(),  # it costs something from now on
+            up_since=machine.created or self.now(),  # the machine costs money from now on
         )
 
     def _join(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
@@ -129,7 +129,7 @@ class NodeActRunner:
 
     def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Close a node; evict it if it is still idle, else open it again."""
-        if node.is_kept:  # somebody wants it back meanwhile
+        if node.is_kept:  # an administrator wants to keep the node meanwhile
             return enable_node_queues(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
@@ -156,7 +156,7 @@ class NodeActRunner:
         return node
 
     def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Keep a node in the cell; joining it again restores the queues and groups that it lost."""
+        """Keep a node in the cell; a new join restores the queues and groups that the node lost."""
         if node.cause is NodeStateCause.SILENT:
             return enable_node_queues(node, self.membership, self.closed, self.now())
         return replace(
@@ -166,7 +166,7 @@ class NodeActRunner:
         )
 
     def _is_in_use(self, node: BalancerOwnedNode) -> bool:
-        """Close a host and say whether it still runs a task."""
+        """Close a host and say whether the host still runs a task."""
         idleness = self.membership.look(node.name)
         if idleness.is_listed and not idleness.is_closed:
             self.membership.close(node.name)
@@ -174,7 +174,7 @@ class NodeActRunner:
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _destroy(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Destroy the node's machine; a node without a machine id has none that we know of."""
+        """Destroy the node's machine; do nothing for a node without a machine id."""
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node

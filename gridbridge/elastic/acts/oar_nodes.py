@@ -21,7 +21,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceReque
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.shell.clock import Clock
 
-SETTLED_S, PAUSE_S = 45.0, 0.5  # a pass of the scheduler may take SCHEDULER_TIMEOUT, 30 s
+SETTLED_S, PAUSE_S = 45.0, 0.5  # a scheduler pass may take SCHEDULER_TIMEOUT, 30 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class OarNodePower:
     def close(self, host: str) -> None:
         """Drain a node and wait until no running scheduler pass can start a job there.
 
-        OAR applies state changes between scheduler passes. Once it has applied a change that was
+        OAR applies state changes between scheduler passes. Once OAR has applied a change that was
         requested after the drain, every earlier pass has ended. The requested state is Alive, which
         the node already has.
         """
@@ -134,7 +134,7 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
 
 
 def find_oar_energy_saving_line(configuration: str) -> str:
-    """Return the line of oar.conf that enables OAR's own energy saving; empty if it is off."""
+    """Return the line of oar.conf that enables OAR's own energy saving; empty if disabled."""
     return node_power.find_energy_saving_setting(configuration)
 
 

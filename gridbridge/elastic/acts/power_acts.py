@@ -1,4 +1,4 @@
-"""Carry out a round's act on a host of the site: switch it off or on, or open it.
+"""Carry out a round's act on a host of the site: switch off, switch on, or open.
 
 Each act may be repeated, also after a kill. A host is switched off only when it is closed and still
 idle. No act ends a task; on request rerunnable tasks are rescheduled.
@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 PATIENT = (
     NodeStateCause.DRAINED,
     NodeStateCause.CONDENSED,
-)  # it stays closed until its tasks have ended
-ChangeHostTag = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
+)  # a host with such a cause stays closed until its tasks have ended
+ChangeHostTag = Callable[[str, str, bool], None]  # host, tag, and whether to add or remove the tag
 
 
 def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
@@ -43,11 +43,11 @@ def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
 class HostPowerActRunner:
     """Powers the site's own hosts off and on; acts on different hosts may run in parallel."""
 
-    supplies: Mapping[str, HostPowerControl]  # by pool
+    supplies: Mapping[str, HostPowerControl]  # power controls, by pool
     membership: ExecutionHostMembership
     tag: ChangeHostTag
     now: Callable[[], datetime]
-    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Carry out a due act and return the node's new state.
@@ -66,7 +66,7 @@ class HostPowerActRunner:
         opens it.
         """
         node = due.node
-        if node.is_kept:  # somebody wants it back meanwhile
+        if node.is_kept:  # an administrator wants to keep the host meanwhile
             return self._opened(node)
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
@@ -80,13 +80,13 @@ class HostPowerActRunner:
         try:
             self._supply(node).stop(_machine(node))
         except GridbridgeError as error:
-            if node.cause is NodeStateCause.DRAINED:  # an administrator wants it off
+            if node.cause is NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostIdleCheck) -> bool:
-        """Say whether a busy host stays closed; reschedule its tasks if the squeeze wants that."""
+        """Say whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
         return (

@@ -21,7 +21,7 @@ from gridbridge.shell.process_account import become_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 
-MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
+MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 
 def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
@@ -46,7 +46,7 @@ def record_node_change_request(
 ) -> BalancerOwnedNode:
     """Record an administrator's request to drain, keep or free a node in the next round.
 
-    It replaces an earlier request for the node. Raises StateError for a host that is no
+    The request replaces an earlier request for the node. Raises StateError for a host that is no
     node of the balancer, and for a node that is already being removed.
     """
     with _opened(path, is_unchanged=False) as database:
@@ -71,7 +71,7 @@ def load_last_balancer_rounds(
 
 @contextmanager
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file as the balancer's account; root becomes that account."""
+    """Open the state file as the balancer's account; root changes to this account."""
     if path == BALANCE_STATE:
         become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):

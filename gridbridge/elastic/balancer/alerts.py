@@ -12,7 +12,7 @@ from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, Balancer
 _log = logging.getLogger(__name__)
 
 
-Ending = Callable[[str, str], str]  # what is typed to end a machine, by its pool and its id
+Ending = Callable[[str, str], str]  # command that destroys a machine, by pool and machine id
 
 
 def alert_undestroyed_machines(

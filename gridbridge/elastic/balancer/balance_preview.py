@@ -90,7 +90,7 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
         return {}, ()
     from gridbridge.elastic.balancer import machine_lists  # imports all providers
 
-    drop_root_to_account(BALANCE_ACCOUNT)  # whose files the providers need
+    drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
     if not machine_lists.may_query_providers():
         return {}, (LISTS_UNASKED,)
     return {
@@ -107,7 +107,7 @@ def _no_list(pool: str, why: str) -> str:
 def _decided(
     situation: BalanceSituation, policy: Policy, options: BalanceRuleOverrides, *, is_live: bool
 ) -> BalancePlanReport:
-    """Decide by the policy, and by a squeeze if this account may see its hosts."""
+    """Decide by the policy, and by a squeeze if this account may query the hosts' power."""
     rules, demand = apply_command_line_rules(policy, options)
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
@@ -149,7 +149,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 
 def load_balance_configuration(path: str = CONFIG) -> Policy:
-    """Load the configuration of the site's own cluster; ConfigError for an invalid one."""
+    """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
     return users_configuration.load_with_home_cluster_section(path)
 
 
@@ -163,7 +163,7 @@ def apply_command_line_rules(
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
     """Save the inputs of a round in a folder.
 
-    ClusterStateUnknown or StandardOutputUnwritable when that fails.
+    Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
     """
     policy = users_configuration.load_with_home_cluster_section(path)
     observed_or_saved_cell.save_balancer_round_inputs(policy, folder, now)
@@ -176,7 +176,7 @@ def may_not_read_balancer_nodes() -> bool:
 
 def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> BalanceSection:
     """Return the balance rules with the command line's values."""
-    words: dict[str, Any] = {  # of each key its own type
+    words: dict[str, Any] = {  # each key's value has the key's own type
         "policy": BalancePolicyName(options.policy) if options.policy else None,
         "max_nodes": options.max_nodes,
         "min_nodes": options.min_nodes,

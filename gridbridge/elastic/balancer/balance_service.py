@@ -82,9 +82,9 @@ class BalancerRunOptions:
     is_acting: bool = False
     kills_master: bool = False
     lookback: timedelta = LOOKBACK
-    stats: str = ""  # the file that gets a row a round; empty: none
-    after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
-    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # called after each round
+    stats: str = ""  # statistics file that gets a row each round; empty: none
+    after: Callable[[], None] = lambda: None  # called after each round, for instance to draw plots
+    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # gets each round's plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
 
 
 def _turns(section: MachineProviderSection, nodes: int) -> int:
-    """Return how many provider calls run one after the other for a number of nodes."""
+    """Return the number of successive provider calls for a number of nodes."""
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
@@ -193,7 +193,7 @@ class BalanceDaemon:
         self._clock = clock
         self._life_sign = life_sign
         self._database: StateFile | None = None
-        self._unknown: TemporaryDirectory[str] | None = None  # of who can't read what is kept
+        self._unknown: TemporaryDirectory[str] | None = None  # empty state of a dry run
 
     @property
     def pause_s(self) -> float:
@@ -202,7 +202,7 @@ class BalanceDaemon:
 
     @contextmanager
     def open_cycle(self) -> Iterator["PublishingBalancerRound"]:
-        """Begin a round; its watchdog limit allows for slow providers and machines."""
+        """Begin a round, with a watchdog limit that allows for slow providers and machines."""
         if self._life_sign:
             self._life_sign.begin(balancer_watchdog_limit_s(self._wanted))
         memory = BalancerStateRows(self._open())
@@ -241,7 +241,7 @@ class BalanceDaemon:
             self._database = None
 
     def _open(self) -> StateFile:
-        """Open the state file; a dry run that may not read the file gets an empty one."""
+        """Open the state file; a dry run that may not read the file gets an empty state."""
         if self._database is None:
             is_dry = not self._wanted.is_acting
             if is_dry and not os.access(BALANCE_STATE, os.R_OK):
@@ -337,7 +337,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             super().apply(view, plan)
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
-        """Decide the plan, and keep it for the report."""
+        """Decide the plan, and store the plan for the report."""
         plan = super().decide(view)
         self._over = FinishedBalancerRound(seen=view, plan=plan)
         return plan

@@ -22,7 +22,7 @@ from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
 Renew = Callable[
     [Policy], BalancerRunOptions
-]  # by a changed file; ConfigError where options contradict it
+]  # options of a changed configuration file; ConfigError if the command line contradicts the file
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class ReloadingBalancer(ReloadingDaemon):
         return super().has_news()
 
     def _by(self, policy: Policy) -> BalancerRunOptions:
-        """Return the options of a new configuration; log what prevents acting."""
+        """Return the options of a new configuration; log the obstacles to acting."""
         service_process.set_log_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted

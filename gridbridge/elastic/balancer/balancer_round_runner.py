@@ -1,7 +1,7 @@
 """Run a balancer round: query cell and machines, decide, record the plan, and act.
 
 No round waits for a machine to boot; the next round looks again. After a kill the next round
-continues from the state file and from what the cell and the providers report.
+continues from the state file and from the reports of the cell and the providers.
 """
 
 import logging
@@ -82,8 +82,8 @@ from gridbridge.model.elastic.standby_hosts import (
 from gridbridge.program.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.shell.clock import Clock
 
-AT_ONCE = 16  # nodes with which something is done side by side
-KEPT = timedelta(days=90)  # decisions, as far as there is room for them
+AT_ONCE = 16  # nodes or providers handled in parallel
+KEPT = timedelta(days=90)  # age limit of journalled decisions, fewer if space is short
 
 _log = logging.getLogger(__name__)
 
@@ -104,14 +104,14 @@ class BalancerRoundRunner:
     ) -> None:
         self._site = site
         self._address_of = address_of
-        self._tags = tags  # of the hosts that are switched on and off
+        self._tags = tags  # changes the tags of power-managed hosts
         self._memory = memory
         self._clock = clock
         self._look = look
         self._providers = providers
         self._acts = acts
         self.journal = DecisionJournal(memory.database)
-        self.done: tuple[DueNodeAct, ...] = ()  # in the last round, with each node as it is then
+        self.done: tuple[DueNodeAct, ...] = ()  # acts of the last round, with the resulting nodes
 
     @property
     def patience(self) -> NodeLifecycleTimeouts:
@@ -270,7 +270,7 @@ class BalancerRoundRunner:
         situation = round_decision.restrict_squeeze_to_own_hosts(
             view.situation, free, site.demand.retry_s
         )
-        stay = self._own(view.world) - free  # at work, whatever the policy says
+        stay = self._own(view.world) - free  # the policy may not remove these hosts
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
@@ -316,7 +316,7 @@ class BalancerRoundRunner:
             self._end_master(*plan.ended)
 
     def _end_master(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy the master's machine once no node is left; this program ends with it."""
+        """Destroy the master's machine once no node is left; this program runs on that machine."""
         _log.warning("event=master_ended machine=%s", machine.id)
         self._acts.end(pool, machine)
 
@@ -342,9 +342,9 @@ class BalancerRoundRunner:
     def _whole(
         self, machines: Mapping[str, tuple[ProviderMachine, ...]]
     ) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines.
+        """Return the machines by pool, unchanged.
 
-        Raise ClusterStateUnknown when no provider answered, so no node is known.
+        Raises ClusterStateUnknown if no provider answered, so that no node's machine is known.
         """
         if self._providers and not machines:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
@@ -361,10 +361,10 @@ class BalancerRoundRunner:
             return pool, None
 
     def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
-        """Reduce a plan to the nodes that available providers can make."""
+        """Reduce a plan to the nodes that available providers can create."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
-            return replace(plan, add=0)  # there is nobody who could
+            return replace(plan, add=0)  # no provider could create a node
         retry_s = self._site.demand.retry_s
         silent = {
             name for name, at in left_out.items() if is_pool_paused_after_failure(at, now, retry_s)

@@ -30,14 +30,12 @@ class SiteBalancerSettings:
     pools: Mapping[str, NodePoolSection]
     needs_key: bool = False
     is_faithful: bool = False
-    kills_master: bool = False  # when nothing else is left
-    squeeze: SqueezeSection | None = None  # None: the site's own hosts are left as they are
-    switched: frozenset[str] = frozenset()  # the pools of those hosts
-    released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
-    own_hosts: frozenset[str] = frozenset()  # short names, also of hosts that nobody squeezes
-    sections: Mapping[str, MachineProviderSection] = field(
-        default_factory=dict
-    )  # who makes machines
+    kills_master: bool = False  # destroy the master's machine when the cluster is empty and idle
+    squeeze: SqueezeSection | None = None  # None: hosts of the site are never powered off or on
+    switched: frozenset[str] = frozenset()  # pools of the site's power-managed hosts
+    released: frozenset[str] = frozenset()  # pools of hosts that are no longer squeezed
+    own_hosts: frozenset[str] = frozenset()  # short names of all the site's power-managed hosts
+    sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)  # by name
 
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
@@ -62,9 +60,9 @@ class BalancerRoundPlan:
     plan: BalancePlan
     dues: tuple[DueNodeAct, ...]
     told: BalancePlanReport
-    # the master's pool and machine, if it is ended
+    # pool and machine of the master, if the round destroys the machine
     ended: tuple[str, ProviderMachine] | None = None
-    rest: StandbyPlan | None = None  # what a squeeze decided; None: nobody squeezes
+    rest: StandbyPlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property
     def sentence(self) -> str:

@@ -17,7 +17,7 @@ from gridbridge.state.database import StateFile
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
-MONTHS = 3  # whose costs are kept
+MONTHS = 3  # months with stored costs
 
 
 class BalancerStateRows:
@@ -142,7 +142,7 @@ class BalancerStateRows:
         self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_change(self) -> datetime | None:
-        """Return when a node was last added or removed."""
+        """Return the time of the last addition or removal of a node."""
         at = self._facts.all(LAST).get("", {}).get("change")
         return datetime.fromisoformat(str(at)) if at else None
 
@@ -178,7 +178,7 @@ class BalancerStateRows:
         self._facts.put(LAST, value)
 
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
-        """Return since when each job has been startable, by the first round that saw it so."""
+        """Return since when each job has been startable, by the time of an observing round."""
         since = self._moments(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 

@@ -16,7 +16,7 @@ from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode
 from gridbridge.model.fixed_paths import BALANCE_STATE
 from gridbridge.model.policy import Policy
 
-if TYPE_CHECKING:  # a look without a memory loads no SQLAlchemy
+if TYPE_CHECKING:  # a preview without a state file loads no SQLAlchemy
     from gridbridge.elastic.balancer.balancer_state_file import BalancerStateRows
 
 

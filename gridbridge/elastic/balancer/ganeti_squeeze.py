@@ -40,8 +40,8 @@ class GanetiSqueezeAnswer:
     is_enough: bool
     offline_candidates: tuple[str, ...]
     online_candidates: tuple[str, ...]
-    script: str  # of Ganeti's commands
-    original: str  # the file as it is written before and afterwards
+    script: str  # shell script of Ganeti commands
+    original: str  # cluster file text before the squeeze
     squeezed: str
     warnings: tuple[str, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Query each pool's provider once for its machine list, for plans and for gridbridge check.
+"""Query each pool's provider once for a machine list, for plans and for gridbridge check.
 
 usage: python3 -I -m gridbridge.elastic.balancer.machine_lists CONFIG; prints the failures by pool
 as JSON

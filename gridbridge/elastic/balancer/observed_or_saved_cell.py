@@ -15,14 +15,14 @@ from gridbridge.model.published import PublishedClusterStatus
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 
-STARTS_S = 30.0  # a transferred job: two cycles of home's scheduler, and one there
+STARTS_S = 30.0  # start delay of a transferred job: two scheduler cycles at home, one remote
 LATELY = timedelta(seconds=60)
 
 
 def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the situation of the site's own cluster; ClusterStateUnknown if it is silent.
+    """Return the situation of the site's own cluster; ClusterStateUnknown without an answer.
 
     Prices and schedules use this machine's time zone. Run times from the balancer and free slots
     from the poller are added if they are readable.
@@ -85,7 +85,7 @@ def _is_open(remote: PublishedClusterStatus, now: datetime) -> bool:
 
 
 def load_saved_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a situation from a folder; ClusterStateUnknown or ParseError for an incomplete one."""
+    """Load a round's situation from a folder; incomplete: ClusterStateUnknown or ParseError."""
     return cell_queries.parse_balance_situation(
         *saved_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )

@@ -28,11 +28,11 @@ from gridbridge.shell import safe_files
 
 REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
-MAX_BYTES = 1 << 20  # of a note
+MAX_BYTES = 1 << 20  # size limit of a request file
 LOCK = ".lock"
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
-AT_ONCE = 16  # nodes that are switched side by side
+AT_ONCE = 16  # nodes that are switched in parallel
 
 
 def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
@@ -68,9 +68,9 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
 def rewrite_power_request_file(
     folder: str, before: OarPowerRequest, after: OarPowerRequest
 ) -> None:
-    """Rewrite a request file with the nodes that remain, and keep its age; delete an empty one.
+    """Rewrite a request file with the remaining nodes, or delete the file without any.
 
-    Raises StateError when the file can't be changed.
+    The file keeps its age. Raises StateError when the file can't be changed.
     """
     path = f"{folder}/{before.file}"
     try:
@@ -105,7 +105,7 @@ class OarPowerRequestOutcome:
     host: str
     wish: OarRequestedPowerState
     why: str = ""
-    is_later: bool = False  # it is tried again by the next call
+    is_later: bool = False  # the next call retries the request
 
 
 def apply_oar_power_requests(
@@ -181,7 +181,7 @@ def _switch(
 
 
 def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
-    """Return why a node must stay on that OAR wanted off; None if it may go off.
+    """Return why a node must stay on although OAR requested its power-off; else None.
 
     The hook marked the node as absent; a node that is still Alive may start a job.
     """

@@ -37,7 +37,7 @@ NO_POOLS: Mapping[str, NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
-}  # where none is left
+}  # reasons after all removals were dropped
 
 
 def decide_and_report_balance(
@@ -121,8 +121,8 @@ def restrict_squeeze_to_own_hosts(
 ) -> BalanceSituation:
     """Return the situation such that a squeeze can only switch the site's own hosts.
 
-    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked rather
-    than removed, because a host that is no node would count as a working host.
+    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked as kept
+    and stay in the situation, because a host without a node would count as a working host.
     """
     return replace(
         situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes)

@@ -20,19 +20,19 @@ from gridbridge.model.elastic.published_balance import (
     minute_since_epoch,
 )
 
-LONGEST = timedelta(days=7)  # what is kept, so that another lookback holds at once
+LONGEST = timedelta(days=7)  # age limit of stored task ends, for any lookback
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundStatisticsFiles:
-    """The accounting file that statistics are read from, and the files that they go to."""
+    """The accounting file from which statistics are read, and the files that store statistics."""
 
-    accounting: str  # the cluster's file
-    kept: str  # our file of what ended of late
+    accounting: str  # the cluster's accounting file
+    kept: str  # the balancer's file of recent task ends
     lookback: timedelta = LOOKBACK
-    stats: str = ""  # the file that a row is added to; empty: none
+    stats: str = ""  # statistics file that gets a row each round; empty: none
 
 
 def local_accounting_file_path(cluster: Cluster, name: str) -> str:

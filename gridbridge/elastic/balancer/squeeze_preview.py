@@ -1,4 +1,4 @@
-"""Preview a squeeze of the site's own cluster, and tag the hosts that it may wake."""
+"""Preview a squeeze of the site's own cluster, and tag the hosts that a squeeze may wake."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -38,8 +38,8 @@ class SqueezePreview:
     on: tuple[str, ...]
     sentence: str
     deeds: tuple[HostStandbyStep, ...]
-    untold: tuple[tuple[str, str], ...] = ()  # hosts that don't tell their power, and why
-    lacking: tuple[str, ...] = ()  # without what no round would do it
+    untold: tuple[tuple[str, str], ...] = ()  # hosts with unknown power state, with the reason
+    lacking: tuple[str, ...] = ()  # missing settings without which no round would act
 
 
 def preview_squeeze(
@@ -73,7 +73,7 @@ def preview_squeeze(
     if folder:
         situation = observed_or_saved_cell.load_saved_situation(folder, policy.balance.queue)
     else:
-        drop_root_to_account(BALANCE_ACCOUNT)  # whose files the providers need
+        drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
         situation = _with_own(
             observed_or_saved_cell.observe_balanced_cluster(policy, now), policy, untold.__setitem__
         )
@@ -121,7 +121,7 @@ def query_movable_tasks(
 def _with_own(
     situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower
 ) -> BalanceSituation:
-    """Return the situation with the power-managed hosts as nodes, idle ones as long idle."""
+    """Return the situation with the power-managed hosts as nodes, idle hosts as long idle."""
     providers = provider_registry.make_all_power_controls(policy, note_untold)
     world = BalancerNodesSnapshot(
         now=situation.now,

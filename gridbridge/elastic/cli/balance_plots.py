@@ -19,27 +19,27 @@ from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # rows, up to which each is marked
-GAP = 10  # so many times the usual time between two rows is a time in which nobody looked
+FEW = 60  # up to this number of rows, each row gets a mark
+GAP = 10  # a longer gap, in usual distances of rows, interrupts the line
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
     *(1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200),
     *(14400, 21600, 43200, *(86400 * days for days in (1, 2, 5, 10, 20, 50, 100, 200, 500))),
 ]
-ALONE = timedelta(minutes=5)  # on each side of a row that is the only one
+ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlot:
     """One plot of the balancer's statistics: its column, title, unit and style."""
 
-    name: str  # of its file
+    name: str  # file name
     title: str
     unit: str
     value: Callable[[BalanceRoundStatistics], float]
     colour: str
-    is_stepped: bool = True  # a number that holds until the next round
+    is_stepped: bool = True  # the value holds until the next round
     is_time: bool = False
 
 

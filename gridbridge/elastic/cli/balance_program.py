@@ -112,11 +112,11 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
       gridbridge-balance --apply --dump-stats
     """
     from gridbridge.elastic.balancer import balance_service as service
-    from gridbridge.elastic.balancer import balancer_loop  # half a second
+    from gridbridge.elastic.balancer import balancer_loop  # loading takes half a second
     from gridbridge.elastic.balancer.balance_preview import load_balance_configuration
     from gridbridge.program.log_rotation import STREAMS, StreamLogFile
 
-    path = os.path.abspath(path)  # rounds go to /, and read it again there
+    path = os.path.abspath(path)  # rounds run in folder /, and read the file again
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )

@@ -37,7 +37,7 @@ def status(is_json: bool) -> None:
       gridbridge balance status
     """
     from gridbridge.elastic.balancer import (
-        administrator_node_requests as nodes,  # a quarter of a second
+        administrator_node_requests as nodes,  # loading takes a quarter of a second
     )
 
     now = datetime.now(UTC)
@@ -197,7 +197,7 @@ def _ask(
     *,
     is_json: bool,
 ) -> None:
-    """Record an administrator's request for a node, and print what follows."""
+    """Record an administrator's request for a node, and print the consequence."""
     from gridbridge.elastic.balancer import administrator_node_requests as nodes
 
     node = nodes.record_node_change_request(host, request)
@@ -251,7 +251,7 @@ def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tu
 
 
 def _lacks(node: BalancerOwnedNode) -> str:
-    """Return what a joining node waits for, or what a ready node lacks."""
+    """Return the missing condition of a joining or ready node, as text."""
     if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
     if node.state is not ElasticNodeState.JOINING:

@@ -53,6 +53,6 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
         output.print_error(
             f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}"
         )
-    from gridbridge.elastic.cli import balance_plots  # half a second
+    from gridbridge.elastic.cli import balance_plots  # loading takes half a second
 
     return balance_plots.draw_balance_plots(rows, folder)

@@ -29,13 +29,13 @@ MARKS = {
     ComparedReplayRules.SQUEEZE: "D",
     ComparedReplayRules.ALWAYS_ON: "X",
 }
-HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
+HEIGHTS = (4, 14)  # alternating heights of labels, so that neighbours do not overlap
 
 
 def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
     """Draw all compared workloads into one file.
 
-    Raises StandardOutputUnwritable when it can't be written.
+    Raises StandardOutputUnwritable when the file can't be written.
     """
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
@@ -60,7 +60,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
     for axes in (nodes, waiting):
         locator = dates.AutoDateLocator()  # type: ignore[no-untyped-call]  # dates has no types
         axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # the same
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         axes.set_xlabel("UTC", fontsize=8)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -69,7 +69,7 @@ def _line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list
     rules = outcome.way.rules
     width = (
         2.4 if rules is ComparedReplayRules.DEMAND else 1.0
-    )  # others that do the same don't hide it
+    )  # a wide line stays visible below an equal line
     style = "steps-post"
     axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
 
@@ -80,7 +80,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.scatter(
             [outcome.cost for outcome in outcomes],
             [outcome.wait_mean_s for outcome in outcomes],
-            facecolors="none",  # one in the same place shows through
+            facecolors="none",  # a mark in the same place stays visible
             edgecolors=COLOURS[rules],
             marker=MARKS[rules],
             label=rules.value,

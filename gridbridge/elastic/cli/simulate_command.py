@@ -138,7 +138,7 @@ class SimulateOptions:
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
             target_wait_s=self.target_wait_s,
-            stuck_after_s=0.0,  # tasks start at once here where there is room
+            stuck_after_s=0.0,  # simulated tasks start at once if there is room
         )
 
     def made_up(self, seed: str) -> WorkloadDistribution:
@@ -180,7 +180,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     comparisons = _compared(options)
     _show(comparisons, is_json)
     if options.plot:
-        from gridbridge.elastic.cli import replay_plots  # half a second
+        from gridbridge.elastic.cli import replay_plots  # loading takes half a second
 
         replay_plots.draw_replay_comparisons(comparisons, options.plot)
         output.print_error(f"gridbridge: {options.plot} is written")

@@ -18,12 +18,12 @@ from gridbridge.cli.shared_options import (
     refuse_empty_option_value,
 )
 
-if TYPE_CHECKING:  # a call needs one module only, and `site` takes half a second
+if TYPE_CHECKING:  # each call needs only one module; loading takes half a second
     from gridbridge.elastic.balancer import ganeti_squeeze as service
     from gridbridge.elastic.balancer import squeeze_preview as site
 
-DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
-MOST_FACTOR = 1e6  # no cluster has so much free; more could not be reckoned with
+DEFAULT_FACTOR = 2.0  # hsqueeze's default of both reserves
+MOST_FACTOR = 1e6  # larger reserves exceed any cluster, and overflow
 ON_SCREEN = "-"
 
 ABOUT_A_MODEL = (
@@ -52,8 +52,8 @@ class GanetiSqueezeOutputOptions:
     """The options that say how to print or save the squeeze of a Ganeti cluster."""
 
     is_verbose: bool
-    commands: str | None  # a file, or ON_SCREEN; None: they are not told
-    prefix: str  # of the files that are saved; empty: none is
+    commands: str | None  # a file for the commands, or ON_SCREEN; None: not printed
+    prefix: str  # prefix of the saved files; empty: no file is saved
     is_bare: bool
 
     @property

@@ -1,1 +1,1 @@
-"""Where machines come from: clouds, programs, and power switches."""
+"""Providers of machines: clouds, site programs, and power switches."""

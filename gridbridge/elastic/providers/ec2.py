@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
-PAGE = 500  # machines of one answer
-CONSOLES = 20  # that are read in one listing
-TELLS = timedelta(hours=2)  # so long after its start a machine's console may come to tell its key
-GENERATIONS = 50  # machines of one name and with the same tags that ended within a token's life
+PAGE = 500  # machines per answer
+CONSOLES = 20  # the most consoles read for one machine list
+TELLS = timedelta(hours=2)  # time after a start within which the console may show the host key
+GENERATIONS = 50  # ended machines of equal name and tags within the life of a client token
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,
@@ -55,7 +55,7 @@ SPOT = {
     "MarketType": "spot",
     "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
 }
-NO_CAPACITY = {  # error codes of the API reference, as are the others
+NO_CAPACITY = {  # error codes of the API reference
     "InstanceLimitExceeded",
     "InsufficientAddressCapacity",
     "InsufficientCapacity",
@@ -75,21 +75,21 @@ LATER = {
     "IncorrectInstanceState",
     "InternalError",
     "InternalFailure",
-    "InvalidInstanceID.NotFound",  # one that was made just now may not be known everywhere
+    "InvalidInstanceID.NotFound",  # a new machine may not be visible everywhere yet
     "ServiceUnavailable",
     "Unavailable",
 }
-PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # of who is throttled: EC2 lets 5 be made at once, then 2 a second
+PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # retry delays: EC2 allows 5 requests, then 2 a second
 GONE = "InvalidInstanceID.NotFound"
-ENDED = "IdempotentInstanceTerminated"  # the token's machine is gone already
-NO_LATEST = "UnsupportedOperation"  # only newer sizes show their console at once
+ENDED = "IdempotentInstanceTerminated"  # the token's machine was terminated
+NO_LATEST = "UnsupportedOperation"  # only newer sizes show their latest console output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ec2Provider:
-    """The machines of an EC2 region that have the owner tag of a gridbridge."""
+    """The machines of an EC2 region that have gridbridge's owner tag."""
 
-    client: Any  # boto3's, which has no types of its own
+    client: Any  # boto3's client, which is untyped
     section: MachineProviderSection
     cluster: str
     is_spot: bool = False
@@ -113,7 +113,7 @@ class Ec2Provider:
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines with a gridbridge's tag, including recently terminated ones."""
+        """Return all machines with the owner tag, recently terminated machines included."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translate_ec2_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
@@ -149,7 +149,7 @@ class Ec2Provider:
             "InstanceType": self.section.size,
             "MinCount": 1,
             "MaxCount": 1,
-            "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped one is of no use
+            "InstanceInitiatedShutdownBehavior": "terminate",  # a stopped machine is useless
             "TagSpecifications": tagged,
             **{key: value for key, value in optional.items() if value},
         }
@@ -196,9 +196,9 @@ class Ec2Provider:
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console and store it in a tag; empty for none yet.
+        """Read a host key from a machine's console and store the key in a tag; empty if unknown.
 
-        A transient error is ignored, so that it does not fail the whole list.
+        A transient error is ignored, so that the whole list does not fail.
         """
         try:
             with translate_ec2_errors("list"):

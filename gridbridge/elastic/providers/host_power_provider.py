@@ -31,7 +31,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 
-AT_ONCE = 32  # hosts whose states are asked for side by side
+AT_ONCE = 32  # hosts queried in parallel
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
 CHASSIS = MappingProxyType(  # what `chassis power status` prints
@@ -41,14 +41,12 @@ CHASSIS = MappingProxyType(  # what `chassis power status` prints
     }
 )
 SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMachineState.STOPPED})
-DISCARD = "9"  # the port to which such packets are usually sent
+DISCARD = "9"  # the usual port of Wake-on-LAN packets
 
 _log = logging.getLogger(__name__)
 
 
-ReportUnknownPower = Callable[
-    [str, str], None
-]  # takes a host that does not tell its state, and why
+ReportUnknownPower = Callable[[str, str], None]  # a host of unknown power state, and the reason
 
 
 def log_unknown_power_state(host: str, why: str) -> None:
@@ -78,7 +76,7 @@ class HostPowerProvider:
 
     switches: Mapping[str, SingleHostPowerSwitch]
     cluster: str
-    pool: str = ""  # under which the balancer keeps them
+    pool: str = ""  # the balancer's pool of these hosts
     tell: ReportUnknownPower = log_unknown_power_state
 
     def machines(self) -> tuple[ProviderMachine, ...]:
@@ -203,7 +201,7 @@ class WakeOnLanPowerSwitch:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
-        except (OSError, OverflowError) as error:  # no such port
+        except (OSError, OverflowError) as error:  # the port is invalid
             raise ProviderOutcomeUnknown(
                 f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
             ) from error

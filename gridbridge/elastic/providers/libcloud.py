@@ -33,7 +33,7 @@ MISSING = (
     "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"
     " environment"
 )
-TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # given as, read as
+TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # argument: attribute
 STATES = {  # libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
@@ -49,8 +49,8 @@ STATES = {  # libcloud.compute.types.NodeState
     "paused": ProviderMachineState.STOPPED,
     "terminated": ProviderMachineState.GONE,
 }
-NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
-REFUSED = (425, 429, 503)  # too early, too many, not now: nothing was made
+NO_CAPACITY = (403, 413)  # a used-up quota in create (OpenStack Compute API, "Create Server")
+REFUSED = (425, 429, 503)  # HTTP statuses after which no machine was created
 LATER = (*REFUSED, 408, 500, 502, 504)
 
 _log = logging.getLogger(__name__)
@@ -60,10 +60,10 @@ _log = logging.getLogger(__name__)
 class LibcloudProvider:
     """The machines of one Libcloud driver; its single connection serializes the calls."""
 
-    driver: Any  # of libcloud's, each with methods of its own
+    driver: Any  # a Libcloud driver; methods differ by driver
     section: MachineProviderSection
     host_key: str = ""
-    cluster: str = ""  # whose machines have to be right
+    cluster: str = ""  # machines with its owner tag must be valid
     turn: RLock = field(default_factory=RLock)
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
@@ -92,7 +92,7 @@ class LibcloudProvider:
             )
 
     def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine as its driver lists it; destroy it if it lacks our name or tags.
+        """Return a new machine from its driver's list; destroy a machine without our name or tags.
 
         Without tags the balancer would not know the machine, and would create another one.
         """
@@ -114,7 +114,7 @@ class LibcloudProvider:
         raise ProviderPermanentFailure(f"libcloud create: {why}; it was removed again")
 
     def _nodes(self, machine: ProviderMachine) -> list[Any]:
-        """Return the driver's nodes with the machine's id; empty when it is gone."""
+        """Return the driver's nodes with the machine's id; empty if the machine is gone."""
         return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
 
     def _way(self) -> str:
@@ -205,7 +205,7 @@ def translate_libcloud_errors(
         raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
         raise ProviderPermanentFailure(f"libcloud {verb}: its driver can't do that") from error
-    except OSError as error:  # of the network: requests' errors are such too
+    except OSError as error:  # network errors, those of `requests` included
         raise ProviderOutcomeUnknown(f"libcloud {verb}: {_words(error)}") from error
     except Exception as error:  # drivers raise that very class
         kind = _kind(error, no_capacity, refused)
@@ -225,7 +225,7 @@ def _kind(
 
 
 def _require_done(verb: str, is_done: object) -> None:
-    """Raise ProviderOutcomeUnknown if a driver reports that it did not act."""
+    """Raise ProviderOutcomeUnknown if a driver reports that no act was done."""
     if is_done is False:
         raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did not do it")
 

@@ -7,7 +7,7 @@ from gridbridge.errors import ProviderPermanentFailure, StateError
 from gridbridge.shell import safe_files
 
 MOST_BYTES = 65536
-OTHERS = 0o077  # of a file's mode
+OTHERS = 0o077  # mode bits of group and others
 
 
 def read_credentials_table(path: str) -> dict[str, str]:
@@ -17,7 +17,7 @@ def read_credentials_table(path: str) -> dict[str, str]:
     ProviderPermanentFailure unless only this account can read the file.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=True)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as its documentation says
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
     try:
         parser.read_string(read_secret_file(path))
         return dict(parser["default"])

@@ -1,4 +1,4 @@
-"""Validate what a provider says about machines; one invalid value rejects the answer.
+"""Validate a provider's answers about machines; one invalid value rejects the answer.
 
 The values are written into hosts files, known_hosts and qconf, all of which belong to root.
 """
@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, ProviderMachineState
 
-SHOWN = 60  # characters of a wrong value
+SHOWN = 60  # characters of an invalid value in messages
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
-LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; qmaster writes names small
+LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers names
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
 MOST_TAGS = 100
-TAG = 1024  # characters of a name or a value
+TAG = 1024  # the most characters of a tag's name or value
 KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
@@ -48,7 +48,7 @@ def parse_json_document(raw: bytes) -> object:
 
 
 def parse_provider_machine(content: object) -> ProviderMachine:
-    """Parse one machine of ours; ParseError names the invalid value."""
+    """Parse one machine with our owner tag; ParseError names the invalid value."""
     return require_valid_machine(_machine(content))
 
 
@@ -122,7 +122,7 @@ def require_valid_machines(
 def _printable(machine: ProviderMachine) -> ProviderMachine:
     """Return another owner's machine with only printable characters in its name and tags."""
     tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
-    # which may be a tag as well
+    # the host key may come from a tag
     key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
     return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
 

@@ -1,4 +1,4 @@
-"""Provider that runs a site's program; its exit status follows sysexits.h."""
+"""Provider that runs a site's program, whose exit status follows sysexits.h."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.shell import file_trust, local_host_facts, runner
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
-MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
-WORDS = 200  # characters of what a program says last
+MOST_BYTES = 16 << 20  # more than a list of 20,000 nodes
+WORDS = 200  # characters of a program's last message
 
 
 def provider_program_environment() -> dict[str, str]:
-    """Return the environment of a provider's program: ours, with LC_ALL=C."""
+    """Return the environment of a provider's program: this process's own, with LC_ALL=C."""
     return {**os.environ, "LC_ALL": "C"}
 
 
@@ -50,7 +50,7 @@ def require_trusted_provider_file(path: str) -> str:
 
 
 def _require_balancers(path: str, balancer: int) -> None:
-    """Raise ProviderPermanentFailure if others than root or the balancer can change it."""
+    """Raise ProviderPermanentFailure if others than root or the balancer can change a file."""
     try:
         file_trust.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
@@ -93,7 +93,7 @@ class SiteProgramProvider:
     program: str
     timeout_s: float
     env: Mapping[str, str]
-    cluster: str = ""  # whose machines have to be right
+    cluster: str = ""  # machines with its owner tag must be valid
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine.

@@ -1,1 +1,1 @@
-"""Replays of what a cluster ran, by other policies."""
+"""Replays of a cluster's recorded tasks by other policies."""

@@ -27,7 +27,7 @@ from gridbridge.model.grid_engine_amounts import HOUR_S
 
 LATE_S = 60.0
 ROUND_S = 60.0
-END, READY = 0, 1  # what ends makes room before anything else happens in the same second
+END, READY = 0, 1  # at one moment, ends of tasks are processed before other events
 Places = list[tuple[SimulatedNode, int]]
 
 
@@ -94,7 +94,7 @@ def _mean(waits: Sequence[float]) -> float:
 
 
 def _part(waits: Sequence[float], part: float) -> float:
-    """Return the quantile of the waits."""
+    """Return the quantile `part` of the waits."""
     return waits[max(0, math.ceil(part * len(waits)) - 1)] if waits else 0.0
 
 

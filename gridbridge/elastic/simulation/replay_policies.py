@@ -1,4 +1,4 @@
-"""The policies that a replay can use: the balancer's own code, and rules to compare it with."""
+"""The policies of replays: the balancer's own code, and other rules for comparison."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Replay a workload by several policies, compare them, and find the Pareto-optimal ones."""
+"""Replay a workload by several policies, and find the Pareto-optimal outcomes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from gridbridge.model.elastic.replay_outcome import (
 from gridbridge.model.status_report import with_noun
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
-SPARE_NODES = (0, 1, 2)  # times the slots of a node
-RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working host
+SPARE_NODES = (0, 1, 2)  # spare slots, in nodes
+RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # minimal and target reserve
 WAITS_S = (60.0, 300.0, 900.0)
 
 
@@ -80,7 +80,7 @@ class ReplayPolicyComparison:
     name: str
     workload: ReplayWorkload
     outcomes: tuple[PolicyReplayResult, ...]
-    frontier: tuple[PolicyReplayResult, ...] = ()  # of a sweep
+    frontier: tuple[PolicyReplayResult, ...] = ()  # the Pareto-optimal outcomes of a sweep
 
 
 def load_workload_to_replay(

@@ -29,7 +29,7 @@ from gridbridge.model.remote_job_accounting import LATEST_S, RESCHEDULED, queue_
 from gridbridge.shell.safe_files import iterate_bounded_lines
 
 MOST_BAD = 100_000
-GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # first bytes of such files
 TAR, AT_TAR = b"ustar", 257
 OTHERS = {
     b"BZh": "bzip2",

@@ -1,4 +1,4 @@
-"""The simulated nodes of a replay, and its queue of waiting tasks."""
+"""The simulated nodes and the queue of waiting tasks of a replay."""
 
 import heapq
 from bisect import insort
@@ -37,9 +37,9 @@ class SimulatedNode:
     asked_s: float
     ready_s: float
     is_ready: bool = False
-    idle_s: float | None = None  # since when; None: it is busy
-    running: list[int] = field(default_factory=list)  # the slots of each task
-    begun: list[RunningTaskGroup] = field(default_factory=list)  # whose they are, where rules ask
+    idle_s: float | None = None  # start of the idle time; None: busy
+    running: list[int] = field(default_factory=list)  # slots of each running task
+    begun: list[RunningTaskGroup] = field(default_factory=list)  # by owner, if the policy asks
     node: ElasticNode | None = None
     instance: QueueInstance | None = None
 

@@ -19,7 +19,7 @@ BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
 BURST, KINDS = 5.0, 12
 MEDIAN_S, KIND_SIGMA, TASK_SIGMA = 1200.0, 1.0, 0.5
 LEAST_S, MOST_S = 10.0, DAY_S
-BUSY, QUIET = 1.3, 0.8  # times the mean rate
+BUSY, QUIET = 1.3, 0.8  # factors of the mean submission rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class WorkloadDistribution:
     days: float = 7.0
     tasks_a_day: float = 1000.0
     node_slots: int = 8
-    load: float = 0.0  # of so many slots; 0: run times as they come
-    slots: int = 0  # of the largest cluster
+    load: float = 0.0  # share of the slot time to fill; 0: run times are not scaled
+    slots: int = 0  # slots of the largest cluster
 
 
 def generate_synthetic_workload(distribution: WorkloadDistribution) -> ReplayWorkload:
-    """Generate a workload; with a load, scale its run times to that share of all slot time."""
+    """Generate a workload; if a load is set, scale run times to this share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
     tasks, now_s = list[RecordedReplayTask](), 0.0

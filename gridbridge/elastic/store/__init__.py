@@ -1,1 +1,1 @@
-"""What the balancer keeps and publishes."""
+"""Files and tables that the balancer stores and publishes."""

@@ -1,4 +1,4 @@
-"""SQL tables of the balancer's nodes, and of the facts that it keeps between rounds."""
+"""SQL tables of the balancer's nodes, and of its facts between rounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields

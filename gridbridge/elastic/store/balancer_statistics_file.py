@@ -14,12 +14,12 @@ from gridbridge.shell.process_account import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 
 COLUMNS = 8
-YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
-MOST = 10**12  # no number of a round reaches it
+YEARS = range(1970, 9000)  # years that plots can show
+MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row in one write; StateError when that fails.
+    """Append a row in one write; raise StateError when the write fails.
 
     A partial last line, as a full disk leaves it, gets a newline first.
     """

@@ -31,12 +31,12 @@ WHOLE = re.compile(rf"(-\s*)?({BASED}|[0-9]{{1,18}})").fullmatch
 NUMBER = re.compile(
     rf"(-\s*)?({BASED}|[0-9]{{1,18}}(?:\.[0-9]{{1,18}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
 ).fullmatch
-MOST = 1e18  # hsqueeze's own numbers overflow soon after
-NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # what a line that ends before these means
+MOST = 1e18  # hsqueeze's own numbers overflow beyond this value
+NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of missing last fields
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
-MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
-Lines = list[tuple[int, str]]  # with their numbers
+MOST_BYTES = 64 << 20  # three times a file of 10,000 nodes and 100,000 instances
+Lines = list[tuple[int, str]]  # line number and text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +225,7 @@ def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
 
 
 def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
-    role = row.fields[7]  # any other word counts as N
+    role = row.fields[7]  # any other role counts as N
     return GanetiNode(
         name=name,
         mem=row.number(1, "the node's memory"),

@@ -22,14 +22,14 @@ _log = logging.getLogger(__name__)
 
 
 def write_published_balance(value: PublishedBalance, folder: str = BALANCE_PUBLISHED) -> None:
-    """Replace the published file, and create its folder; StateError when that fails."""
+    """Replace the published file, and create its folder; raise StateError on a failure."""
     published_files.publish_file(f"{folder}/{NAME}", published_json.encode_published_value(value))
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalance | None:
-    """Return the published balance.
+    """Return the published balance; None before the first round.
 
-    None before the first one, StateError for a foreign file.
+    Raises StateError for a foreign file.
     """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalance)
 
@@ -42,7 +42,7 @@ def publish_balancer_round(
     outcome: BalancerRoundOutcome,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
-    """Publish a round that saw the whole cell; log a file that can't be written.
+    """Publish a round that observed the whole cell; log a file that can't be written.
 
     `numbers` are the round's statistics, and `outcome` says what the round did.
     """

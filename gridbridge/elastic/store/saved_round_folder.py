@@ -1,7 +1,7 @@
 """A folder with a round's inputs, for support, for tests, and for trying rules offline.
 
-It has the raw output of the batch system's programs, and state.json with the facts that they do not
-print: the time, the master, the last change and the nodes.
+The folder has the raw output of the batch system's programs, and state.json with the facts that no
+program prints: the time, the master, the last change and the nodes.
 """
 
 import json
@@ -21,18 +21,18 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import safe_files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
-OAR = "oar.txt"  # of an OAR server, in place of the first three
+OAR = "oar.txt"  # output of an OAR server, in place of the first three files
 KEYS = ("now", "master", "last_change", "nodes")
 ELSEWHERE = ("elsewhere", "elsewhere_free")
 MORE = ("best_effort", "eligible", "watched", "runtimes", *ELSEWHERE, "failed", "spent")
-MARKS = ("kept", "drained", "machine")  # true or false
+MARKS = ("kept", "drained", "machine")  # keys of booleans
 OF_WATCHED = ("at", "tasks", "room_since", "stuck_since")
 OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "group", *MARKS)
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
-MOST_TOLD = 20  # mistakes
-MOST = 1e300  # no number of any cluster is near it
+MOST_TOLD = 20  # mistakes listed in a message
+MOST = 1e300  # upper limit of each number
 
 Value = TypeVar("Value")
 
@@ -176,7 +176,7 @@ class _State:
 
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
-        self._mistakes = dict[str, None]()  # each once, in their order
+        self._mistakes = dict[str, None]()  # distinct mistakes in their order
         try:
             content = json.loads(data)
         except (ValueError, RecursionError) as error:

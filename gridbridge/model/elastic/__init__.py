@@ -1,1 +1,1 @@
-"""What a cluster that grows and shrinks is made of."""
+"""Value classes of an elastic cluster, which grows and shrinks with its queue."""

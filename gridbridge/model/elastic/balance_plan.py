@@ -21,12 +21,12 @@ class BalancePolicyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobsHistory:
-    """The history of waiting jobs of one shape: whether they start when room exists."""
+    """The history of waiting jobs with equal requests: whether they start despite free slots."""
 
-    at: datetime  # the round
-    tasks: int  # that waited then
-    room_since: datetime | None = None  # in every round since then; None: there was none
-    stuck_since: datetime | None = None  # when they stopped being demand; None: they are
+    at: datetime  # the time of the recorded round
+    tasks: int  # waiting tasks in that round
+    room_since: datetime | None = None  # the jobs have had room since then; None: no room
+    stuck_since: datetime | None = None  # since when they are no demand; None: they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +36,21 @@ class BalanceSituation:
     now: datetime
     cell: GridEngineCellSnapshot
     master: str = ""  # the qmaster's host, which is never removed
-    last_change: datetime | None = None  # when a node came or went; None: none has
+    last_change: datetime | None = None  # the last addition or removal of a node; None: never
     nodes: tuple[ElasticNode, ...] = ()
     layout: CellConfiguration = NOTHING_TOLD
-    best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
-    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
-    # by the lowest job number
+    best_effort: frozenset[str] = frozenset()  # best-effort queues missing from `layout`
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # by job
+    # by the lowest job number of each group of waiting jobs
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
-    elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
-    # slots; without: as many as ever
+    elsewhere: Mapping[str, float] = field(default_factory=dict)  # s to a start, by transfer queue
+    # free slots by transfer queue; an unlisted queue has no limit
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
-    spent: float = 0.0  # this month
-    standby: tuple[str, ...] | None = None  # hosts that may be woken, in their order; None: untold
-    local: datetime | None = None  # the moment in the zone where the site is; None: it is now's
+    failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure, by pool
+    spent: float = 0.0  # cost of nodes in this month
+    standby: tuple[str, ...] | None = None  # wakeable hosts in waking order; None: unknown
+    local: datetime | None = None  # `now` in the site's time zone; None: `now` has it
 
     @property
     def local_now(self) -> datetime:
@@ -85,7 +85,7 @@ class BalancePlanReason(Enum):
     NO_CAPACITY = "no capacity"
     POOL_FULL = "pool full"
     OVER_QUOTA = "over quota"
-    OVER_BUDGET = "over budget"  # of an hour
+    OVER_BUDGET = "over budget"  # the hourly budget
     OVER_MONTH = "over the month's budget"
     MONTH_SPENT = "month spent"
     TOO_DEAR = "too dear"
@@ -150,7 +150,7 @@ class BalanceRefusal:
     host: str = ""
     cause: BalanceRefusalCause
     minute: int = 0
-    name: str = ""  # of what it asks for
+    name: str = ""  # the requested resource or parallel environment
     wanted: str = ""
     has: str = ""
 
@@ -160,28 +160,28 @@ class BalanceFigures:
     """The figures that led to a balance plan."""
 
     nodes: int
-    running: int  # of those, the ones that are up
-    jobs: int  # that wait and could start
-    wanted: int  # the slots that they need
-    free: int  # slots
-    slots: int  # of the cluster
-    slots_per_node: int | None  # None: hosts have several counts
+    running: int  # nodes that are up
+    jobs: int  # waiting jobs that could start
+    wanted: int  # slots that these jobs need
+    free: int  # free slots
+    slots: int  # all slots of the cluster
+    slots_per_node: int | None  # None: hosts have different numbers of slots
     waited_s: float
-    unchanged_s: float | None  # since the last change; None: there was none
-    tasks: int = 0  # of those jobs, and so the next one
-    fit: int = 0  # where there is room, also on nodes that are on their way
-    coming: int = 0  # nodes
-    most: int | None = None  # nodes that there may be now; None: as many as ever
-    least: int | None = None
+    unchanged_s: float | None  # time since the last change of nodes; None: no change yet
+    tasks: int = 0  # waiting tasks that could start
+    fit: int = 0  # waiting tasks with room on present or arriving nodes
+    coming: int = 0  # arriving nodes
+    most: int | None = None  # node maximum at this hour; None: max_nodes holds
+    least: int | None = None  # node minimum at this hour; None: min_nodes holds
     hosts: int = 0
-    unready: int = 0  # of the hosts
-    backlog_s: float | None = None  # until the slots have done what waits; None: nobody knows
-    elsewhere: str = ""  # the transfer queue that would start it sooner
+    unready: int = 0  # hosts that are silent or in error
+    backlog_s: float | None = None  # time to finish all waiting tasks; None: unknown
+    elsewhere: str = ""  # a transfer queue that starts tasks before a new node does
     elsewhere_s: float = 0.0
     boot_s: float = 0.0
-    price: float = 0.0  # of a new node, an hour
-    failed: int = 0  # of the nodes: they are of no use, and their machines are still there
-    leaving: int = 0  # of the nodes
+    price: float = 0.0  # price of a new node per hour
+    failed: int = 0  # failed nodes whose machines still exist
+    leaving: int = 0  # nodes that are being removed or put on standby
 
     @property
     def useful(self) -> int:
@@ -190,7 +190,7 @@ class BalanceFigures:
 
     @property
     def staying(self) -> int:
-        """The number of useful nodes that are not leaving; the minimum applies to it."""
+        """The number of useful nodes that are not leaving, to which the node minimum applies."""
         return self.useful - self.leaving
 
 
@@ -199,25 +199,25 @@ class BalancePlan:
     """The nodes that one round adds, wakes or removes; an empty plan does nothing."""
 
     verdict: BalancePlanReason
-    hindrance: BalancePlanReason | None = None  # why none is added though the least is not there
+    hindrance: BalancePlanReason | None = None  # why no node is added below the minimum
     figures: BalanceFigures
     add: int = 0
-    pool: str = ""  # where the new nodes come from
-    groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
-    wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
+    pool: str = ""  # the pool of the new nodes
+    groups: tuple[str, ...] = ()  # the node group of each new node, if the pool has groups
+    wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze wakes `add` hosts
     remove: tuple[str, ...] = ()
     refused: tuple[BalanceRefusal, ...] = ()
-    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # for the next round
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # next round's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBatchProgramOutputs:
     """The raw output of batch system programs, saved to replay a round."""
 
-    qstat: bytes = b""  # qstat -u '*' -xml -f -r
-    qhost: bytes = b""  # qhost -xml, which may have -F
-    qconf: bytes = b""  # a table in JSON of what qconf and other calls print; empty: nobody asked
-    oar: bytes = b""  # of an OAR server, which has none of those: oarnodes -J, oarstat -f -J
+    qstat: bytes = b""  # output of qstat -u '*' -xml -f -r
+    qhost: bytes = b""  # output of qhost -xml, maybe with -F
+    qconf: bytes = b""  # a JSON table of the output of qconf and other calls; empty: not queried
+    oar: bytes = b""  # output of oarnodes -J and oarstat -f -J; empty for Grid Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

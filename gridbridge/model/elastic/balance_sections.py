@@ -42,7 +42,7 @@ WORD = ConfigTextFormat(
 WORDS = ConfigTextFormat(
     holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
 )
-URL = ConfigTextFormat(  # everybody may read the file, so no password is in it
+URL = ConfigTextFormat(  # the file is public, so a URL must not contain a password
     holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
     right="https://HOST/ without a name and password, or empty",
 )

@@ -22,7 +22,7 @@ CHECKPOINTS = "ckpt_list"
 USER_LISTS = (USERS, BARRED_USERS)
 PROJECT_LISTS = (PROJECTS, BARRED_PROJECTS)
 ACCESS = (*USER_LISTS, *PROJECT_LISTS, CHECKPOINTS)  # attributes of a queue
-GROUP = "@"  # begins the name of a group in a user list
+GROUP = "@"  # first character of group names in a user list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class JobAccessIdentity:
     Access lists admit jobs by these facts. An unknown fact never excludes a job.
     """
 
-    owner: str = ""  # empty: unknown
-    group: str = ""  # empty: unknown
-    project: str | None = None  # empty: it has none; None: unknown
-    checkpoint: str = ""  # its checkpointing environment; empty: it has none, or unknown
+    owner: str = ""  # account; empty: unknown
+    group: str = ""  # the owner's Unix group; empty: unknown
+    project: str | None = None  # empty: no project; None: unknown
+    checkpoint: str = ""  # checkpointing environment; empty: none or unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class GridEngineUserList:
     """
 
     entries: tuple[str, ...] = ()  # users, and groups that begin with @
-    is_access: bool = True  # Grid Engine looks at no other list
+    is_access: bool = True  # an access list; Grid Engine ignores any other list
 
     def has(self, identity: JobAccessIdentity) -> bool:
         """Say whether a job's owner or group is in the list."""
@@ -62,7 +62,7 @@ class GridEngineUserList:
 
 
 def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
-    """Say whether an entry is a pattern of the owner's name, or a group while that is unknown."""
+    """Say whether an entry may match the owner: by a name pattern, or by an unknown group."""
     if entry.startswith(GROUP):
         return not identity.group
     return fnmatchcase(identity.owner, entry)
@@ -72,9 +72,9 @@ def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
 class QueueAccessLists:
     """The names of the access lists of a queue or parallel environment."""
 
-    users: tuple[str, ...] = ()  # none: everybody
+    users: tuple[str, ...] = ()  # empty: all users
     barred_users: tuple[str, ...] = ()
-    projects: tuple[str, ...] = ()  # none: all, and jobs without a project
+    projects: tuple[str, ...] = ()  # empty: all projects, and jobs without a project
     barred_projects: tuple[str, ...] = ()
     checkpoints: tuple[str, ...] | None = None  # None: unknown
 
@@ -89,7 +89,7 @@ class QueueAccessLists:
         return bool(self.projects or self.barred_projects)
 
     def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
-        """Return what excludes a job; empty if the job is admitted, as far as is known."""
+        """Return the excluded user, project or checkpointing environment; empty if none."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
         if identity.project is not None and not self._admits_project(identity.project):
@@ -135,11 +135,11 @@ class ResourceComparison(StrEnum):
 
     EQUAL = "=="
     OTHER = "!="
-    AT_MOST = "<="  # what is asked for is at most what is there
+    AT_MOST = "<="  # the request is at most the host's value
     AT_LEAST = ">="
     LESS = "<"
     MORE = ">"
-    EXCLUSIVE = "EXCL"  # who asks for it has the host alone
+    EXCLUSIVE = "EXCL"  # a job that requests this resource has the host alone
 
 
 class ConsumableKind(Enum):
@@ -158,8 +158,8 @@ class CellResourceDefinition:
     shortcut: str = ""
     relation: ResourceComparison = ResourceComparison.AT_MOST
     counted: ConsumableKind = ConsumableKind.NO
-    is_forced: bool = False  # who does not ask for it does not get where it is
-    default: str = "0"  # what a task uses that does not ask
+    is_forced: bool = False  # only jobs that request the resource may run where a host has it
+    default: str = "0"  # the amount that a task without a request uses
 
 
 class ParallelSlotDistribution(Enum):
@@ -167,7 +167,7 @@ class ParallelSlotDistribution(Enum):
 
     ONE_HOST = "one host"
     ANY_HOSTS = "any hosts"
-    FIXED = "fixed"  # the same number on each
+    FIXED = "fixed"  # the same number of slots on each host
     UNKNOWN = "unknown"
 
 
@@ -177,8 +177,8 @@ class ParallelEnvironment:
 
     name: str
     spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
-    per_host: int = 0  # slots, of a fixed one
-    slots: int = 0  # the most that all its tasks have together
+    per_host: int = 0  # slots on each host, if `spread` is FIXED
+    slots: int = 0  # the most slots of all running tasks of the environment
     access: QueueAccessLists = TO_ALL
 
 
@@ -189,10 +189,10 @@ class CellQueue:
     name: str
     hosts: tuple[str, ...] = ()  # hosts and host groups
     environments: tuple[str, ...] = ()
-    values: tuple[tuple[str, str], ...] = ()  # of resources, and its limits such as h_rt
+    values: tuple[tuple[str, str], ...] = ()  # resource values, and limits such as h_rt
     is_batch: bool = True
-    is_best_effort: bool = False  # its tasks make way for all others
-    is_away: bool = False  # it sends its tasks to another cluster
+    is_best_effort: bool = False  # tasks of the queue are preempted for all other tasks
+    is_away: bool = False  # a transfer queue, which sends tasks to another cluster
     access: QueueAccessLists = TO_ALL
     varying: tuple[tuple[str, ValuesByHost], ...] = ()  # all attributes, if a host differs in any
 
@@ -257,20 +257,18 @@ class CellConfiguration:
 
     resources: Mapping[str, CellResourceDefinition] = field(
         default_factory=dict
-    )  # by name and by shortcut
+    )  # by name and by shortcut of the resource
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
-    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # with those of their groups
-    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # groups in each, and so on
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by group
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # enclosed groups, by group
     queues: Mapping[str, CellQueue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
-    caps: Mapping[int, int] = field(default_factory=dict)  # how many tasks of an array may run
-    promised: Mapping[str, int] = field(default_factory=dict)  # slots reserved, by QUEUE@HOST
-    user_lists: Mapping[str, GridEngineUserList] = field(
-        default_factory=dict
-    )  # those that anything names
-    projects: Mapping[int, str] | None = None  # of jobs that have one; None: nobody asked
-    owners_groups: Mapping[int, str] = field(default_factory=dict)  # of jobs, as far as asked for
-    checkpoints: Mapping[int, str] = field(default_factory=dict)  # environments of jobs, the same
+    caps: Mapping[int, int] = field(default_factory=dict)  # most running tasks, by array job
+    promised: Mapping[str, int] = field(default_factory=dict)  # reserved slots, by QUEUE@HOST
+    user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)  # by name
+    projects: Mapping[int, str] | None = None  # project, by job; None: not queried
+    owners_groups: Mapping[int, str] = field(default_factory=dict)  # the owner's group, by job
+    checkpoints: Mapping[int, str] = field(default_factory=dict)  # environment, by job
 
     def long_name(self, resource: str) -> str:
         """Return a resource's full name, from the cell's list or the default shortcuts."""
@@ -303,7 +301,7 @@ class CellConfiguration:
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
     def queue_on(self, queue: str, host: str) -> CellQueue | None:
-        """Return a queue with its values on a host; None for an unknown queue."""
+        """Return a queue with the values that hold on a host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
         return (
             cell_queue.on(host, self.groups_of(host))

@@ -5,33 +5,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-OWNER_TAG = "gridbridge"  # its value is the cluster that owns the machine
-POOL_TAG = "gridbridge-pool"  # the pool that it was created for
-HOST_KEY_TAG = "gridbridge-host-key"  # of clouds that tell no host key by themselves
-MASTER_TAG = "gridbridge-master"  # its value is the cluster whose master the machine is
+OWNER_TAG = "gridbridge"  # tag whose value is the cluster that owns the machine
+POOL_TAG = "gridbridge-pool"  # tag whose value is the pool that the machine was created for
+HOST_KEY_TAG = "gridbridge-host-key"  # tag with the ssh host key, in clouds that list no keys
+MASTER_TAG = "gridbridge-master"  # tag whose value is the cluster whose qmaster runs on the machine
 
 
 class ProviderMachineState(StrEnum):
-    """The state of a machine as its provider reports it."""
+    """The state of a machine in its provider's report."""
 
     PENDING = "pending"
     RUNNING = "running"
-    STOPPED = "stopped"  # its disk stays, and it can be started again
+    STOPPED = "stopped"  # powered off; the disk remains, and a start is possible
     GONE = "gone"
-    UNKNOWN = "unknown"  # a word that no provider of ours has
+    UNKNOWN = "unknown"  # unknown, or none of these states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMachine:
-    """A machine as its provider lists it."""
+    """A machine in its provider's machine list."""
 
     id: str
     name: str
     state: ProviderMachineState
-    address: str = ""  # empty: not known yet
+    address: str = ""  # IP address; empty: not known yet
     tags: Mapping[str, str] = field(default_factory=dict)
-    host_key: str = ""  # of its ssh server, as in known_hosts without the host; empty: not told
-    created: datetime | None = None  # None: not told
+    host_key: str = ""  # ssh host key as in known_hosts, without the host; empty: unknown
+    created: datetime | None = None  # time of creation; None: unknown
 
     def belongs_to(self, cluster: str) -> bool:
         """Say whether a cluster owns the machine, by its owner tag alone."""
@@ -47,40 +47,40 @@ class HostJoinStep(StrEnum):
     """The last completed step of a host that joins its cell."""
 
     NONE = "nothing"
-    ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
-    JOINED = "joined"  # its queues are open
-    CLOSED = "closed"  # the same, but for queues that somebody closed on all hosts
-    LEFT = "left"  # all of it was taken back
+    ADMITTED = "admitted"  # the cell has the host, its resources and groups; queues disabled
+    JOINED = "joined"  # the host's queues are enabled
+    CLOSED = "closed"  # joined; queues that are disabled on all hosts stay disabled
+    LEFT = "left"  # the host, its resources and host groups were removed
 
 
 class HostRemovalResult(StrEnum):
     """The result of an attempt to remove a host from its cell."""
 
-    REFERENCED = "still referenced"  # the cell has not forgotten it yet: the next round goes on
+    REFERENCED = "still referenced"  # the cell still has the host; the next round retries
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRemovalProgress:
-    """How far a host has left its cell, and what still refers to the host."""
+    """The progress of a host's removal from its cell, and the references that delay the removal."""
 
     step: HostRemovalResult
-    refused_by: str = ""  # what keeps it there, with the command that shows it
+    refused_by: str = ""  # the objects that refer to the host, and a command that shows them
 
     @classmethod
     def left(cls) -> "HostRemovalProgress":
-        """Return the departure of a host that the cell no longer knows."""
+        """Return the progress of a host that the cell no longer knows."""
         return cls(step=HostRemovalResult.LEFT)
 
     @classmethod
     def kept(cls, refused_by: str) -> "HostRemovalProgress":
-        """Return the departure of a host that the next round tries to remove again."""
+        """Return the progress of a host whose removal the next round retries."""
         return cls(step=HostRemovalResult.REFERENCED, refused_by=refused_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineToJoinCell:
-    """A machine, and the host configuration that it gets in its cell."""
+    """A machine that joins a cell, with the configuration of its execution host."""
 
     name: str
     address: str
@@ -88,19 +88,17 @@ class MachineToJoinCell:
     slots: int = 1
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
-    queues: tuple[str, ...] = ()  # cluster queues whose slots are set there; empty: none is
-    is_filled_last: bool = False  # it gets jobs when the hosts before it are full
-    closed: frozenset[str] = frozenset()  # queues that somebody closed: they stay so there, too
+    queues: tuple[str, ...] = ()  # cluster queues in which the host gets own slots; empty: none
+    is_filled_last: bool = False  # the scheduler fills other hosts first
+    closed: frozenset[str] = frozenset()  # queues disabled on all hosts; stay disabled on this host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostIdleCheck:
-    """Whether a host is idle, closed and known, checked again before its removal."""
+    """The last check before a host's removal: whether the host is idle, closed and listed."""
 
-    is_idle: (
-        bool  # nothing runs, starts, is suspended or is reserved there, in any queue that counts
-    )
-    is_closed: bool  # all its queues are disabled by hand
+    is_idle: bool  # no task runs, starts or is suspended and no slot is reserved, in counted queues
+    is_closed: bool  # all queues of the host are disabled by hand
     is_listed: bool = True  # the cell knows the host
 
 
@@ -113,13 +111,13 @@ class ElasticNodeState(Enum):
     READY = "ready"
     DRAINING = "draining"
     REMOVING = "removing"
-    STANDBY = "standby"  # powered off, and fit to be powered on
+    STANDBY = "standby"  # powered off, and may be powered on
     GONE = "gone"
     FAILED = "failed"
 
     @property
     def is_coming(self) -> bool:
-        """Whether the node is on its way into the cell and accepts no jobs yet."""
+        """Whether the node is requested, booting or joining the cell, and accepts no jobs yet."""
         return self in (
             ElasticNodeState.REQUESTED,
             ElasticNodeState.BOOTING,
@@ -128,7 +126,7 @@ class ElasticNodeState(Enum):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether the node accepts no more jobs and is about to leave or stand by."""
+        """Whether the node accepts no more jobs and is about to be removed or powered off."""
         return self in (ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
     @property
@@ -143,20 +141,20 @@ class ElasticNodeState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticNode:
-    """A node that the balancer adds and removes, as policies see it."""
+    """A node that the balancer adds and removes, in the form that balancer policies read."""
 
     name: str
     state: ElasticNodeState = ElasticNodeState.READY
-    up_since: datetime | None = None  # None: nobody knows
-    since: datetime | None = None  # it is in its state; None: nobody knows
-    idle_since: datetime | None = None  # None: it is busy, or nobody knows
-    pool: str = ""  # where it came from
-    group: str = ""  # the nodes that parallel tasks may use together with it; empty: all
-    is_kept: bool = False  # somebody wants it to stay
-    is_unreachable: bool = False  # nobody lists its machine now, or ends it
-    is_drained: bool = False  # somebody wants it to take no tasks
-    failed_at: datetime | None = None  # it did not come up the last time; None: it did
-    has_machine: bool = False  # its provider made one for it
+    up_since: datetime | None = None  # start of the machine; None: unknown
+    since: datetime | None = None  # start of the present state; None: unknown
+    idle_since: datetime | None = None  # start of the idle time; None: busy or unknown
+    pool: str = ""  # the pool that created the node
+    group: str = ""  # parallel tasks stay within one group of nodes; empty: no groups
+    is_kept: bool = False  # an administrator wants the node to stay
+    is_unreachable: bool = False  # no provider lists the machine, or none can destroy it
+    is_drained: bool = False  # an administrator wants no more tasks on the node
+    failed_at: datetime | None = None  # the last failed boot; None: the last boot succeeded
+    has_machine: bool = False  # a provider created a machine for the node
 
     @property
     def counts(self) -> bool:

@@ -1,4 +1,4 @@
-"""A Ganeti cluster as its text files describe it (htools(1), -t), and what a squeeze does."""
+"""A Ganeti cluster as described by its text file (htools(1), -t), and its squeeze plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.standby_hosts import STANDBY
 
-NO_NODE = -1  # the place of a copy that an instance does not have
+NO_NODE = -1  # node index of a missing secondary copy
 
 
 class GanetiDiskMirroring(Enum):
     """Whether and how an instance's disks are available on other nodes."""
 
     NONE = "none"
-    INTERNAL = "internal"  # a second copy on one other node
-    EXTERNAL = "external"  # every node sees them
+    INTERNAL = "internal"  # a second copy on the instance's secondary node
+    EXTERNAL = "external"  # every node can access the disks
 
 
 class GanetiDiskTemplate(StrEnum):
@@ -32,14 +32,14 @@ class GanetiDiskTemplate(StrEnum):
 
     @property
     def mirror(self) -> GanetiDiskMirroring:
-        """How its disks can be had elsewhere."""
+        """How other nodes can use the disks of an instance."""
         if self is GanetiDiskTemplate.DRBD:
             return GanetiDiskMirroring.INTERNAL
         return GanetiDiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else GanetiDiskMirroring.NONE
 
     @property
     def is_local(self) -> bool:
-        """Whether the node's own disk space is used."""
+        """Whether the disks use the node's own disk space."""
         return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
 
 
@@ -64,7 +64,7 @@ class GanetiInstanceStatus(StrEnum):
 
     @property
     def takes_memory(self) -> bool:
-        """Whether it is in the memory of its node."""
+        """Whether the instance uses memory of its node."""
         return self not in (
             GanetiInstanceStatus.ERROR_DOWN,
             GanetiInstanceStatus.DOWN,
@@ -74,7 +74,7 @@ class GanetiInstanceStatus(StrEnum):
 
     @property
     def is_up(self) -> bool:
-        """Whether it runs, so that it can move without an end."""
+        """Whether the instance runs, so that live migration is possible."""
         return self in (GanetiInstanceStatus.RUNNING, GanetiInstanceStatus.ERROR_UP)
 
 
@@ -97,7 +97,7 @@ class GanetiInstancePolicy:
     standard: GanetiInstanceSize
     limits: tuple[tuple[GanetiInstanceSize, GanetiInstanceSize], ...]
     templates: tuple[GanetiDiskTemplate, ...]
-    vcpu_ratio: float  # virtual processors for each real one
+    vcpu_ratio: float  # virtual processors per physical processor
     spindle_ratio: float
 
 
@@ -126,51 +126,51 @@ class GanetiNodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNode:
-    """A node of a Ganeti cluster, as its text file describes it."""
+    """A node of a Ganeti cluster, with the fields of the cluster's text file."""
 
     name: str
-    mem: float  # MiB, and so are the next two
-    own_mem: int  # what the node itself takes
-    free_mem: int  # what it tells is free
+    mem: float  # MiB
+    own_mem: int  # MiB that the node itself uses
+    free_mem: int  # MiB that the node reports as free
     disk: float  # MiB
-    free_disk: int
+    free_disk: int  # MiB
     cpus: float
     own_cpus: int
     cpu_speed: float
     is_offline: bool
     is_master: bool
-    group: int  # the place of its group among the groups
+    group: int  # index of the node's group
     spindles: int
     free_spindles: int
-    has_own_spindles: bool  # a spindle belongs to one instance alone: exclusive storage
+    has_own_spindles: bool  # exclusive storage: instances share no spindle
     tags: tuple[str, ...]
 
     @property
     def is_standby(self) -> bool:
-        """Whether it may be switched on again."""
+        """Whether the node is offline and has a standby tag, so that a squeeze may power it on."""
         return self.is_offline and any(tag.startswith(STANDBY) for tag in self.tags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstance:
-    """A virtual machine, with the indices of its primary and secondary nodes."""
+    """A virtual machine of Ganeti, with the indices of its primary and secondary nodes."""
 
     name: str
     mem: int  # MiB
     disk: int  # MiB
     vcpus: int
     status: GanetiInstanceStatus
-    is_balanced: bool  # it may be moved for balance
+    is_balanced: bool  # the instance may be moved to balance the cluster
     primary: int
-    secondary: int  # NO_NODE: it has none
+    secondary: int  # node index; NO_NODE: no secondary node
     template: GanetiDiskTemplate
     tags: tuple[str, ...]
     spindle_use: int
-    spindles: int | None  # None: it is not told
+    spindles: int | None  # number of own spindles; None: unknown
 
     @property
     def is_movable(self) -> bool:
-        """Whether its disks let it move."""
+        """Whether the disks of the instance allow a move to another node."""
         return self.template.mirror is not GanetiDiskMirroring.NONE
 
 
@@ -186,21 +186,21 @@ class GanetiCluster:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """Each name without the domain that all nodes and instances share."""
+        """Short names by full name, without the domain that all nodes and instances share."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_shared_domain(names))
         return {name: name[: len(name) - cut] for name in names}
 
 
 def _shared_domain(names: list[str]) -> str:
-    """Return the longest end, from a dot on, that all names have."""
+    """Return the longest domain, with its leading dot, that all names end with."""
     first = names[0] if names else ""
     ends = (first[at:] for at, letter in enumerate(first) if letter == ".")
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")
 
 
 class GanetiInstanceMoveKind(Enum):
-    """How an instance gets to its new nodes."""
+    """How a Ganeti instance moves to its new primary and secondary nodes."""
 
     FAILOVER = "to its second copy"
     TO_ANY = "to any node"
@@ -212,14 +212,14 @@ class GanetiInstanceMoveKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceMove:
-    """One move of an instance, with all nodes concerned."""
+    """One move of a Ganeti instance to other nodes."""
 
     instance: int
     kind: GanetiInstanceMoveKind
-    target: int  # NO_NODE for a failover
-    primary: int  # afterwards, and so the next one
-    secondary: int
-    nodes: frozenset[int]  # before and afterwards
+    target: int  # node index; NO_NODE for a failover
+    primary: int  # node index after the move
+    secondary: int  # node index after the move
+    nodes: frozenset[int]  # primary and secondary nodes before and after the move
 
 
 class GanetiSqueezeAction(Enum):
@@ -232,11 +232,11 @@ class GanetiSqueezeAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezePlan:
-    """The nodes to power on or off, the moves, and the cluster afterwards."""
+    """A Ganeti squeeze: nodes to power on or off, instance moves, and the resulting cluster."""
 
     way: GanetiSqueezeAction
     nodes: tuple[int, ...] = ()
-    is_enough: bool = True  # False: even all standby nodes don't give the reserve
+    is_enough: bool = True  # False: even with all standby nodes, the minimal reserve is missing
     offline_candidates: tuple[int, ...]
     online_candidates: tuple[int, ...]
     moves: tuple[GanetiInstanceMove, ...] = ()

@@ -1,6 +1,6 @@
 """A snapshot of a Grid Engine cell: its hosts, queues and waiting jobs.
 
-Waiting jobs with equal requests form one row, so that 100,000 jobs become a few rows.
+Waiting jobs with equal requests form one group, so that 100,000 jobs become a few groups.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gridbridge.model.elastic.cell_configuration import ANYBODY, JobAccessIdenti
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueInstanceState, QueueInstanceStateFact
 
-TRUE = ("TRUE", "true", "1")  # as qstat shows a boolean that was asked for (complex(5))
+TRUE = ("TRUE", "true", "1")  # how qstat shows a requested boolean (complex(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +18,9 @@ class CellHost:
     """An execution host."""
 
     name: str
-    load: float | None = None  # None: its daemon has not told
-    left: tuple[tuple[str, str], ...] = ()  # consumables, as far as nobody uses them
-    values: tuple[tuple[str, str], ...] = ()  # what else it tells of itself
+    load: float | None = None  # None: the execution daemon reports no load
+    left: tuple[tuple[str, str], ...] = ()  # names and free amounts of consumables
+    values: tuple[tuple[str, str], ...] = ()  # names and values of all other resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +29,24 @@ class RunningTaskGroup:
 
     owner: str
     name: str
-    slots: int  # of all of them
-    since: datetime | None  # None: they are just being started
+    slots: int  # slots of all tasks together
+    since: datetime | None  # start time; None: the tasks are just starting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInstance:
-    """A queue on one host."""
+    """A Grid Engine queue on one host: its slots, state and running tasks."""
 
     queue: str
     host: str
-    used: int  # slots, and so the next two
-    reserved: int
-    total: int
+    used: int  # slots in use
+    reserved: int  # reserved slots
+    total: int  # all slots
     state: QueueInstanceState
-    running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
-    is_taken: bool = False  # one of them has the host alone
-    begun: tuple[RunningTaskGroup, ...] = ()  # whose they are
-    promised: int = 0  # slots of advance reservations, also of those that begin later
+    running: tuple[int, ...] = ()  # slots of each job or task that runs or starts here
+    is_taken: bool = False  # a running task has the host exclusively
+    begun: tuple[RunningTaskGroup, ...] = ()  # running tasks by owner and job name
+    promised: int = 0  # slots of present and future advance reservations
 
     @property
     def is_usable(self) -> bool:
@@ -68,18 +68,18 @@ class QueueInstance:
 class TaskResourceRequests:
     """The resources and queues that a task requests."""
 
-    slots: int = 1  # of a range the least
-    pe: str = ""  # its parallel environment, maybe with wildcards
-    requests: tuple[tuple[str, str], ...] = ()  # hard ones: resources and values, as written
-    queues: tuple[str, ...] = ()  # hard ones: any of them will do
-    array: int = 0  # whose tasks alone it is, if a number of them may run
-    is_range: bool = False  # it may have more slots than these
-    is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
+    slots: int = 1  # the least of a slot range
+    pe: str = ""  # requested parallel environment, maybe with wildcards
+    requests: tuple[tuple[str, str], ...] = ()  # hard resource requests and values, as written
+    queues: tuple[str, ...] = ()  # hard queue requests; any queue suffices
+    array: int = 0  # array job with limited running tasks (-tc); 0: no limit
+    is_range: bool = False  # a slot range: the task may get more than `slots`
+    is_on_all: bool = False  # requests all hosts of the cluster: a new node does not help
     groups: tuple[
         "TaskResourceRequests", ...
-    ] = ()  # how the slots lie, if there are several ways at once
-    others: tuple["TaskResourceRequests", ...] = ()  # what it may have instead, each of them larger
-    identity: JobAccessIdentity = ANYBODY  # as far as lists of queues or environments judge by it
+    ] = ()  # parts with different requests that one task needs together
+    others: tuple["TaskResourceRequests", ...] = ()  # larger alternatives
+    identity: JobAccessIdentity = ANYBODY  # the facts that access lists check
 
     @property
     def makes_way(self) -> bool:
@@ -89,23 +89,23 @@ class TaskResourceRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobGroup:
-    """The waiting jobs of one owner, shape and state.
+    """The waiting jobs of one owner with equal requests and state.
 
-    Owners are kept apart, so that one owner's jobs never change how long another's have waited.
+    Each owner has groups of its own, so that no owner's jobs change the wait of another owner.
     """
 
     shape: TaskResourceRequests
     state: JobState
-    jobs: tuple[int, ...]  # in the order of the scheduler's list
-    tasks: int  # of all of them together
-    first_since: datetime | None  # when the first of the list was submitted
-    oldest_since: datetime | None  # when the oldest was; None: the list does not tell
-    capped: int = 0  # so many of the tasks may not start beside those that run (qsub(1), -tc)
-    is_deferred: bool = False  # their start time is in the future
-    is_dependent: bool = False  # they wait for the end of other jobs
-    is_inner: bool = False  # they run on what a container job has: oarsub -t inner=JOB
-    is_campaign: bool = False  # they are tasks of campaigns
-    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and tasks
+    jobs: tuple[int, ...]  # job numbers in the order of the scheduler's list
+    tasks: int  # number of tasks of all jobs together
+    first_since: datetime | None  # submission of the first job in the scheduler's list
+    oldest_since: datetime | None  # submission of the oldest job; None: unknown
+    capped: int = 0  # tasks that -tc keeps waiting (qsub(1))
+    is_deferred: bool = False  # the jobs' start time is in the future
+    is_dependent: bool = False  # the jobs wait for the end of other jobs
+    is_inner: bool = False  # the jobs run inside a container job: oarsub -t inner=JOB
+    is_campaign: bool = False  # the jobs are tasks of campaigns
+    kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks
 
     @property
     def first(self) -> int:
@@ -136,4 +136,4 @@ class GridEngineCellSnapshot:
     instances: tuple[QueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
-    left: tuple[tuple[str, str], ...] = ()  # consumables of the whole cell, such as licences
+    left: tuple[tuple[str, str], ...] = ()  # free consumables of the whole cell, such as licences

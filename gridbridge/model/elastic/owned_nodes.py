@@ -1,4 +1,4 @@
-"""The nodes that the balancer owns, as its state keeps them, and the acts due for each."""
+"""The balancer's nodes as stored in its state file, and the acts due for each node."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,9 +18,9 @@ from gridbridge.model.elastic.elastic_nodes import (
 class BalancerHostClocks:
     """The wall clock and the monotonic clock of the balancer's host at one moment."""
 
-    boot: str  # which start of the machine it is; empty: not known
+    boot: str  # id of the machine's present boot; empty: unknown
     wall: datetime
-    steady_s: float  # it goes on while the machine sleeps, and begins anew when it starts
+    steady_s: float  # seconds since boot, suspended time included
 
 
 class NodeStateCause(StrEnum):
@@ -59,24 +59,24 @@ class NodeStateCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerOwnedNode:
-    """A node that the balancer owns, as its state file stores it."""
+    """A node that the balancer owns, as stored in the balancer's state file."""
 
     name: str
     pool: str
     state: ElasticNodeState
-    since: datetime  # it is in its state
-    machine: str = ""  # its provider's id; empty: not told yet
+    since: datetime  # start of the present state
+    machine: str = ""  # the provider's machine id; empty: not known yet
     address: str = ""
     host_key: str = ""
     up_since: datetime | None = None
     idle_since: datetime | None = None
     step: HostJoinStep = HostJoinStep.NONE
     cause: NodeStateCause = NodeStateCause.NONE
-    is_kept: bool = False  # an administrator wants it to stay
+    is_kept: bool = False  # an administrator wants the node to stay
 
     @property
     def node(self) -> ElasticNode:
-        """The node as policies see it."""
+        """The node in the form that balancer policies read."""
         return ElasticNode(
             name=self.name,
             state=self.state,
@@ -98,25 +98,25 @@ class BalancerOwnedNode:
 
 
 class AdministratorRequestKind(StrEnum):
-    """What an administrator requests for a node."""
+    """The kind of an administrator's request for a node."""
 
-    DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
-    KEEP = "keep"  # it stays, however long it is idle
-    FREE = "free"  # it may be removed again
+    DRAIN = "drain"  # no new task starts; the node is removed when its tasks have ended
+    KEEP = "keep"  # the node is not removed, however long it is idle
+    FREE = "free"  # the node may be removed again
 
 
 class BalancerNodeAct(Enum):
-    """What a round does with a node."""
+    """What a balancer round does with a node."""
 
-    CREATE = "create"  # have its machine made
-    JOIN = "join"  # go on making it a host of the cell
-    REMOVE = "remove"  # close it, look again, and take it out if it is idle
-    EVICT = "evict"  # take it out of the cell without asking it: it is dead, or never joined
-    DESTROY = "destroy"  # its machine alone
-    REST = "rest"  # close it, look again, and switch it off if it is idle
-    WAKE = "wake"  # switch it on
-    OPEN = "open"  # let tasks start there again
-    STOP = "stop"  # switch it off without asking it: it did not come up
+    CREATE = "create"  # create the node's machine
+    JOIN = "join"  # continue to make the node a host of the cell
+    REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
+    EVICT = "evict"  # remove a dead or never joined node from the cell
+    DESTROY = "destroy"  # destroy only the node's machine
+    REST = "rest"  # disable the host's queues; power the host off if it is still idle
+    WAKE = "wake"  # power the host on
+    OPEN = "open"  # enable the host's queues again
+    STOP = "stop"  # power off a host that did not come up, or did not go off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +124,14 @@ class DueNodeAct:
     """A node's new state to store, and the act to do after that."""
 
     node: BalancerOwnedNode
-    before: BalancerOwnedNode | None = None  # the node as it was kept; None: it is a new one
-    act: BalancerNodeAct | None = None  # None: it is only kept so
-    is_over: bool = False  # it is no node any more, and forgotten
-    tag: str = ""  # that a host is given before it rests; empty: none
+    before: BalancerOwnedNode | None = None  # the node as stored before; None: new node
+    act: BalancerNodeAct | None = None  # None: the new state is only stored
+    is_over: bool = False  # the node is deleted from the state file
+    tag: str = ""  # tag to give the host before it is powered off; empty: none
 
     @property
     def is_done(self) -> bool:
-        """Whether an act follows or the node is forgotten, not only stored."""
+        """Whether an act follows or the node is deleted, so that more than storing is due."""
         return self.act is not None or self.is_over
 
     @property
@@ -143,10 +143,10 @@ class DueNodeAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyOrSilentHostState:
-    """Whether the cell reports a host as busy or silent."""
+    """Whether a host of the cell is busy, and whether its execution daemon is silent."""
 
-    is_busy: bool  # something runs or starts there that counts
-    is_silent: bool  # its execution daemon does not report
+    is_busy: bool  # a task runs or starts, or slots are reserved; best-effort tasks do not count
+    is_silent: bool  # the execution daemon does not report
 
 
 def is_host_reporting(host: BusyOrSilentHostState | None) -> bool:
@@ -161,23 +161,22 @@ class BalancerNodesSnapshot:
     now: datetime
     cluster: str
     kept: tuple[BalancerOwnedNode, ...]
-    machines: Mapping[
-        str, tuple[ProviderMachine, ...]
-    ]  # by pool, as its provider listed them whole
-    hosts: Mapping[str, BusyOrSilentHostState] = field(
-        default_factory=dict
-    )  # the cell's, by short name
-    pools: frozenset[str] = frozenset()  # those that are configured
-    providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
-    switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
-    released: frozenset[str] = frozenset()  # of such hosts as are not squeezed any more
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the cell's, by short name
-    unlisted: Mapping[str, datetime] = field(default_factory=dict)  # nodes, since when they are
-    silent: Mapping[str, datetime] = field(default_factory=dict)  # daemons of nodes, since when
-    last_round: datetime | None = None  # before this one; None: there was none
-    is_unready: bool = False  # too many hosts are silent: none is taken out for it
-    closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
-    addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
+    machines: Mapping[str, tuple[ProviderMachine, ...]]  # complete machine lists, by pool
+    # the cell's hosts, by short name
+    hosts: Mapping[str, BusyOrSilentHostState] = field(default_factory=dict)
+    pools: frozenset[str] = frozenset()  # configured pools
+    providers: Mapping[str, str] = field(default_factory=dict)  # provider names, by pool
+    switched: frozenset[str] = frozenset()  # pools of hosts that are only powered on and off
+    released: frozenset[str] = frozenset()  # such pools that are no longer squeezed
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
+    # since when each node's machine is missing from its list, by node key
+    unlisted: Mapping[str, datetime] = field(default_factory=dict)
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # since when, by node or host key
+    last_round: datetime | None = None  # time of the previous round; None: the first round
+    is_unready: bool = False  # too many hosts are silent, so no silent node is removed
+    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
+    # by name of an unknown machine: the address that this host resolves
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
     def host_of(self, name: str) -> BusyOrSilentHostState | None:
         """Return the state of a host in the cell; None for an unknown host."""
@@ -190,8 +189,8 @@ class BalancerNodesSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFailureRecord:
-    """The recent failures of a pool."""
+    """The recent boot failures and capacity refusals of a node pool."""
 
-    failures: int = 0  # of booting, in a row
-    failed_at: datetime | None = None  # the last of them
-    no_capacity_at: datetime | None = None
+    failures: int = 0  # consecutive boot failures
+    failed_at: datetime | None = None  # the last boot failure
+    no_capacity_at: datetime | None = None  # the last refusal for lack of capacity

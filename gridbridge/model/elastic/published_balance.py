@@ -1,4 +1,4 @@
-"""What users and programs may read of the balancer: figures, nodes, plans and explanations."""
+"""The balancer's readable figures, nodes, plans and explanations, for users and programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ from gridbridge.model.elastic.owned_nodes import BalancerOwnedNode, PoolFailureR
 from gridbridge.model.remote_job_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
-COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half
-MOST_NAMES = 2000  # of jobs, with their owners
+COUNTED, OLD_SHARE = 100, 0.5  # from 100 counted runs on, a new run halves their weight
+MOST_NAMES = 2000  # stored pairs of owner and job name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,22 +19,22 @@ class BalanceRoundStatistics:
 
     at: datetime
     hosts: int
-    running: int  # tasks
-    queued: int  # tasks that could start
+    running: int  # running tasks
+    queued: int  # waiting tasks that could start
     slots: int
-    duration_s: int  # mean of the tasks that ended of late; 0: none did
-    wait_s: int  # the same
-    load: float  # mean of the hosts that tell theirs
+    duration_s: int  # mean run time of recently ended tasks; 0: none ended
+    wait_s: int  # mean wait of recently ended tasks; 0: none ended
+    load: float  # mean load of all hosts that report a load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksEndedInMinute:
     """The number, run time and wait of the tasks that ended in one minute."""
 
-    minute: int  # since 1970
+    minute: int  # minutes since 1970
     tasks: int = 0
-    run_s: float = 0.0  # of them together, as the next one
-    wait_s: float = 0.0
+    run_s: float = 0.0  # sum of all run times
+    wait_s: float = 0.0  # sum of all waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +44,16 @@ class LearntTaskRunTime:
     owner: str
     name: str
     tasks: float = 0.0
-    run_s: float = 0.0  # of them together
+    run_s: float = 0.0  # sum of the tasks' run times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentlyEndedTasks:
-    """The recently ended tasks, and the position reached in the accounting file."""
+    """The recently ended tasks, and the position that was read up to in the accounting file."""
 
     place: AccountingFilePosition = BEGINNING
-    minutes: tuple[TasksEndedInMinute, ...] = ()  # in their order
-    runs: tuple[LearntTaskRunTime, ...] = ()  # those that ended last come last
+    minutes: tuple[TasksEndedInMinute, ...] = ()  # the minutes in time order
+    runs: tuple[LearntTaskRunTime, ...] = ()  # the most recently ended tasks last
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
@@ -65,8 +65,8 @@ class RecentlyEndedTasks:
 class PublishedNodeCount:
     """The number of nodes of one pool in one state."""
 
-    pool: str  # empty: no pool, as the cluster's own hosts
-    state: str  # model.elastic.nodes.NodeState
+    pool: str  # empty: the cluster's own hosts, which have no pool
+    state: str  # an ElasticNodeState value
     nodes: int
 
 
@@ -75,16 +75,16 @@ class PublishedPoolCounters:
     """The nodes of one pool that were added, removed or failed since counting began."""
 
     pool: str
-    added: int = 0  # nodes, as below
-    removed: int = 0
-    failed: int = 0  # never came, or were given up
+    added: int = 0  # nodes that joined the cell
+    removed: int = 0  # nodes whose machines were destroyed
+    failed: int = 0  # nodes that never joined, or were lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRefusalCount:
     """The number of jobs for which the cluster does not grow, by one cause."""
 
-    cause: str  # the name of a model.elastic.plan.Refusal, in small letters
+    cause: str  # the name of a BalanceRefusalCause, in lower case
     jobs: int
 
 
@@ -93,22 +93,22 @@ class PublishedBalance:
     """The balancer's figures after its last round, readable for everybody."""
 
     cluster: str
-    at: datetime  # of the last round, whole or not
-    seen_at: datetime | None = None  # of the last one that saw the whole cell; the rest is from it
-    took_s: float = 0.0  # the last round
-    trouble: str = ""  # why the last one saw nothing
+    at: datetime  # time of the last round, successful or not
+    seen_at: datetime | None = None  # last round that read the whole cell: source of its figures
+    took_s: float = 0.0  # duration of the last round
+    trouble: str = ""  # why the last round could not read the cell
     sentence: str = ""
-    is_acting: bool = False  # not only saying what it would do
-    rounds: int = 0  # since these numbers began, and so the next one
-    blind_rounds: int = 0  # of those: they saw nothing
+    is_acting: bool = False  # not a dry run
+    rounds: int = 0  # number of rounds since counting began
+    blind_rounds: int = 0  # rounds that could not read the cell
     statistics: BalanceRoundStatistics | None = None
-    wanted_slots: int = 0  # by tasks that wait and could start
+    wanted_slots: int = 0  # slots of waiting tasks that could start
     free_slots: int = 0
     longest_wait_s: float = 0.0
     min_nodes: int = 0
     max_nodes: int = 0
-    cost_hour: float = 0.0  # of the nodes that are there
-    cost_month: float = 0.0  # until now
+    cost_hour: float = 0.0  # cost per hour of all present nodes
+    cost_month: float = 0.0  # cost of this month until now
     nodes: tuple[PublishedNodeCount, ...] = ()
     pools: tuple[PublishedPoolCounters, ...] = ()
     refused: tuple[PublishedRefusalCount, ...] = ()
@@ -138,7 +138,7 @@ def update_learnt_run_times(
 
 
 def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...]:
-    """Return the newest run times that are kept."""
+    """Return the newest run times, limited to each owner's share of job names."""
     share = _share(sorted(Counter(run.owner for run in runs).values()))
     newest, of_owner = list[LearntTaskRunTime](), Counter[str]()
     for run in reversed(runs):
@@ -177,30 +177,30 @@ def merge_tasks_ended_by_minute(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerOverview:
-    """The balancer's nodes and pools, as its state stores them."""
+    """The balancer's stored nodes, pool failures, costs and administrators' requests."""
 
     nodes: tuple[BalancerOwnedNode, ...] = ()
     pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
     last_round: datetime | None = None
-    spent: float = 0.0  # this month
-    asked: tuple[tuple[str, str], ...] = ()  # hosts, and what the next round does about them
+    spent: float = 0.0  # cost of nodes in this month
+    asked: tuple[tuple[str, str], ...] = ()  # hosts, each with an administrator's request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrHostExplanation:
-    """What the balancer does about one job or host, and why."""
+    """The balancer's treatment of one job or host, with the reason."""
 
     what: str
-    is_known: bool  # the job waits, or the host is the cell's or the balancer's
+    is_known: bool  # the job waits, or the cell or the balancer has the host
     node: BalancerOwnedNode | None = None
     reason: str
-    sentence: str  # of the whole plan
-    unseen: tuple[str, ...] = ()  # what a round sees and this account does not
+    sentence: str  # the sentence of the whole plan
+    unseen: tuple[str, ...] = ()  # facts that a round sees and this account may not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRefusalReport:
-    """A job or a host, and why nothing is done about it."""
+    """A job that adds no node, or a host that is not removed, with the reason as text."""
 
     job: int = 0
     host: str = ""
@@ -209,11 +209,11 @@ class BalanceRefusalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanReport:
-    """What a round does or would do, for users and programs."""
+    """The acts of a real or previewed balancer round, for users and programs."""
 
     add: int
     pool: str | None
     remove: tuple[str, ...]
     sentence: str
     refused: tuple[BalanceRefusalReport, ...]
-    unseen: tuple[str, ...] = ()  # what a round sees and this account does not
+    unseen: tuple[str, ...] = ()  # facts that a round sees and this account may not read

@@ -22,7 +22,7 @@ class ComparedReplayRules(StrEnum):
 
 
 class ReplayExclusion(StrEnum):
-    """Why a recorded line is no task of a replay, or why its wait does not count."""
+    """Why a recorded line gives no task of a replay, or why the task's wait does not count."""
 
     NEVER_STARTED = "never started"
     PUT_BACK = "put back to run again"
@@ -34,7 +34,7 @@ class ReplayExclusion(StrEnum):
 
 
 class WorkloadLineFault(StrEnum):
-    """What is wrong with a line of a workload file."""
+    """The fault of a line in a workload file."""
 
     FORM = "no known form"
     FIELDS = "a wrong number of fields"
@@ -46,15 +46,15 @@ class WorkloadLineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReplayTask:
-    """A recorded task of a replay."""
+    """A recorded task that a replay runs again."""
 
-    submitted_s: float  # since 1970
+    submitted_s: float  # seconds since 1970
     run_s: float
     slots: int = 1
-    waited_s: float = 0.0  # then
+    waited_s: float = 0.0  # the recorded wait
     owner: str = ""
     name: str = ""
-    is_explained: bool = True  # its wait is one for slots, as far as is known
+    is_explained: bool = True  # a lack of slots can explain the recorded wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class ReplayWorkload:
 
     tasks: tuple[RecordedReplayTask, ...]
     left_out: Mapping[ReplayExclusion, int] = field(default_factory=dict)
-    # by their numbers, from 1
+    # by line number, from 1
     bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
 
 
@@ -73,11 +73,11 @@ class ReplayNodeTerms:
 
     max_nodes: int = 20
     min_nodes: int = 1
-    slots: int = 8  # of a node
+    slots: int = 8  # slots per node
     boot_s: float = 300.0
-    price: float = 1.0  # of a node, an hour
-    watts: float = 300.0  # of a node that is on
-    is_spread: bool = False  # tasks go to the node with the most free slots, not to the fullest
+    price: float = 1.0  # price per node and hour
+    watts: float = 300.0  # power of a powered-on node
+    is_spread: bool = False  # a task goes to the node with the most free slots, not the fewest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class ReplayPolicy:
     balance: BalanceSection
     demand: DemandPolicySection
     squeeze: SqueezeSection = field(default_factory=SqueezeSection)
-    settings: str = ""  # in words, where they are not the usual ones
+    settings: str = ""  # the settings that differ from the defaults, as text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ class ReplayClusterState:
     """The state of the replayed cluster after a change."""
 
     at_s: float
-    nodes: int  # that are on, booting too
-    waiting: int  # tasks
+    nodes: int  # powered-on nodes, booting nodes included
+    waiting: int  # waiting tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +106,20 @@ class PolicyReplayResult:
 
     way: ReplayPolicy
     tasks: int
-    counted: int  # tasks with a wait that is one for slots
+    counted: int  # tasks whose recorded wait a lack of slots can explain
     wait_mean_s: float
     wait_p50_s: float
     wait_p95_s: float
-    beyond_mean_s: float  # of each wait what is longer than a boot
-    late: int  # tasks that waited for longer than a minute
-    node_hours: float  # of nodes that are on, from the wish to the end
-    paid_hours: float  # the same, in whole units of what is paid for at once
+    beyond_mean_s: float  # mean part of the waits beyond a node's boot time
+    late: int  # tasks that waited longer than a minute
+    node_hours: float  # hours of powered-on nodes, from request to removal
+    paid_hours: float  # node hours rounded up to whole billing units
     cost: float
     energy_kwh: float
     most_nodes: int
     added: int
     removed: int
     rounds: int
-    used: float  # share of the slots of those node-hours in which a task ran
+    used: float  # share of the slot time in `node_hours` in which tasks ran
     moments: tuple[ReplayClusterState, ...] = ()
-    starts: tuple[float, ...] = ()  # of each task, in the order of the workload
+    starts: tuple[float, ...] = ()  # start time of each task, in the order of the workload

@@ -1,4 +1,4 @@
-"""Hosts that are powered off and on: OAR's power requests, and the plan of a squeeze."""
+"""Data of hosts that are powered off and on: OAR's power requests, and a squeeze's plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceReque
 
 
 class OarRequestedPowerState(StrEnum):
-    """The power state that OAR requests for a node; a file's name begins with it."""
+    """The power state that OAR requests for a node; the request file's name begins with it."""
 
     WAKE = "wake"
     SLEEP = "sleep"
@@ -19,24 +19,23 @@ class OarRequestedPowerState(StrEnum):
 class OarPowerRequest:
     """One call of OAR's energy-saving hook."""
 
-    file: str  # its name
-    at_s: float  # when it was written, since 1970
+    file: str  # name of the request file
+    at_s: float  # time of writing, in seconds since 1970
     wish: OarRequestedPowerState
     hosts: tuple[str, ...]
 
 
-STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
-STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
+STANDBY = "htools:standby:"  # prefix of the tags of hosts that may be powered on
+STANDBY_AUTO = "htools:standby:auto"  # the only tag that a squeeze writes and removes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyHostFacts:
-    """The tags of each host, and which running tasks could run again elsewhere."""
+    """The tags of each host, and the running tasks that can be rescheduled to other hosts."""
 
-    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
-    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(
-        default_factory=dict
-    )  # what they ask for
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
+    # requests of the reschedulable tasks, by host
+    movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)
 
 
 def tags_by_short_host_name(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
@@ -45,20 +44,20 @@ def tags_by_short_host_name(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str,
 
 
 def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the tags of a host, with or without its domain."""
+    """Return the tags of a host, whose name may have a domain."""
     return tags.get(short_host_name(host), ())
 
 
 class StandbyPlanCause(Enum):
     """Why a squeeze changes hosts, or does nothing."""
 
-    LACKING = "lacking"  # less than the minimal reserve
-    ASKED = "asked"  # waiting tasks want nodes, and some rest
-    PLENTY = "plenty"  # more than the target reserve
-    BETWEEN = "between"  # neither
-    NO_STANDBY = "no standby"  # it lacks, and no host rests
-    FULL = "full"  # it lacks, and no more nodes may be there
-    NO_MAXIMUM = "no maximum"  # nobody has said how many nodes there may be
+    LACKING = "lacking"  # less than the minimal reserve is free
+    ASKED = "asked"  # waiting tasks need nodes, and standby hosts exist
+    PLENTY = "plenty"  # more than the target reserve is free
+    BETWEEN = "between"  # the reserve needs no change
+    NO_STANDBY = "no standby"  # nodes are needed, but no standby host may be woken
+    FULL = "full"  # nodes are needed, but the node maximum is reached
+    NO_MAXIMUM = "no maximum"  # max_nodes is not set
     UNREADY = "unready"  # too many hosts are silent or in error
 
 
@@ -73,35 +72,35 @@ class TaskForOtherHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyPlan:
-    """Which hosts to put on standby or to wake; never both."""
+    """The hosts that a squeeze puts on standby or wakes; one plan never does both."""
 
     cause: StandbyPlanCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
     moved: tuple[TaskForOtherHost, ...] = ()
-    bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
-    last: str = ""  # a node that the policy would give back, and the last working host
-    untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
-    working: int = 0  # hosts
-    reserve: int = 0  # standard requests that could start now, on all of them
-    least: float = 0.0  # of those, for each host that works
-    target: float = 0.0
+    bound: tuple[str, ...] = ()  # hosts whose movable tasks have no room on other hosts
+    last: str = ""  # the last working host, if the balancer's policy would remove it
+    untagged: tuple[str, ...] = ()  # hosts on standby without a tag, which are never woken
+    working: int = 0  # working hosts
+    reserve: int = 0  # standard requests that could start now on all working hosts
+    least: float = 0.0  # minimal reserve: standard requests per working host
+    target: float = 0.0  # target reserve: standard requests per working host
 
 
 class StandbyStepKind(Enum):
     """One step of putting a host on standby or waking it."""
 
-    DRAIN = "drain"  # close its queues, and look again
-    TAG = "tag"  # add the mark, if it has none
-    STOP = "stop"  # switch it off
-    START = "start"  # switch it on, and wait for its daemon
-    OPEN = "open"  # open its queues
-    UNTAG = "untag"  # remove the mark that a squeeze itself wrote, and no other
+    DRAIN = "drain"  # disable the host's queues, and check again that the host is idle
+    TAG = "tag"  # add a standby tag if the host has none
+    STOP = "stop"  # power the host off
+    START = "start"  # power the host on, and wait for its execution daemon
+    OPEN = "open"  # enable the host's queues
+    UNTAG = "untag"  # remove only the tag that a squeeze wrote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStandbyStep:
-    """A step for one host; the steps of a host are done in order."""
+    """A standby or wake step for one host; each host's steps run in order."""
 
     host: str
     doing: StandbyStepKind

@@ -1,1 +1,1 @@
-"""Policy demand: what waits is packed into what is there, and nodes are added for the rest."""
+"""Policy demand: waiting tasks fill the free capacity, and nodes are added for the rest."""

@@ -1,6 +1,6 @@
-"""Estimate when waiting tasks would be done without new nodes.
+"""Estimate when waiting tasks would finish without new nodes.
 
-A remote cluster may start them sooner through a transfer queue.
+A remote cluster may start waiting tasks sooner, through a transfer queue.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,10 +16,10 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableTasksOfShape
 from gridbridge.model.elastic.grid_engine_cell_snapshot import RunningTaskGroup
 
-SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
+SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 
 
-Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
+Runtimes = Mapping[tuple[str, str], float]  # mean s, by owner and job name
 
 
 def waiting_tasks_slot_seconds(
@@ -39,10 +39,9 @@ def waiting_tasks_slot_seconds(
 def running_tasks_slot_seconds(
     begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
 ) -> float | None:
-    """Return the slot-seconds that running tasks still need; None if one is unknown.
+    """Return the slot-seconds that running tasks still need; None if a run time is unknown.
 
-    A task that exceeds its usual run time is expected to run on for as long as it has exceeded
-    it.
+    A task beyond its usual run time is expected to run on for as long as its excess so far.
     """
     total = 0.0
     for tasks in begun:
@@ -77,14 +76,14 @@ class TransferQueueSlotsAndDelays:
         placement: CellPlacementRules,
     ) -> None:
         self._waits_s = waits_s
-        self._free = dict(free)  # of those that tell
-        self._rooms = rooms  # as if nothing ran in the queues
+        self._free = dict(free)  # by queue with known free slots
+        self._rooms = rooms  # the queues' full capacity
         self._ground = placement
 
     def sooner(
         self, pending_shape: StartableTasksOfShape, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
-        """Return the transfer queue that starts a task first, if before a new node boots.
+        """Return the transfer queue that starts a task first, if sooner than a new node boots.
 
         `late_s` is the time since the task could first have caused a new node. A queue that
         should have started the task within that time is not chosen.

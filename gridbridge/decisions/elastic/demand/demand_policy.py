@@ -69,9 +69,9 @@ class WaitingTaskPacking:
     """Which waiting tasks fit into the capacity of present and arriving nodes."""
 
     blocks: HostBlocks
-    fit: int  # tasks
+    fit: int  # tasks with room
     left: tuple[tuple[StartableTasksOfShape, int], ...]  # tasks without room
-    buffer: tuple[tuple[TaskRequirement, int], ...]  # what is to be spare and is not
+    buffer: tuple[tuple[TaskRequirement, int], ...]  # missing spare capacity
 
 
 def plan_balance_by_demand(
@@ -117,7 +117,7 @@ def _demand(
 ) -> tuple[
     tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
-    """Return the demand, refusals of other jobs, and the watched jobs to remember."""
+    """Return the demand, refusals of other jobs, and the waiting jobs' new history."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = startable_demand_and_refusals(
@@ -209,7 +209,7 @@ def _packed(
 def _possible(
     unplaced: Sequence[tuple[StartableTasksOfShape, int]], context: DemandRoundContext
 ) -> tuple[tuple[StartableTasksOfShape, int], ...]:
-    """Replace each task's alternatives by the smallest one that new nodes could meet."""
+    """Reduce each task's alternative requirements to the smallest that new nodes could meet."""
     rooms = (
         _whole_host_rooms(context)
         if any(pending_shape.others for pending_shape, _ in unplaced)
@@ -246,7 +246,7 @@ def _impossible(
 
 
 def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
-    """Return each host's full capacity and the pool of its node, as if it were empty."""
+    """Return each host's capacity as if the host were empty, with the pool of its node."""
     situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     rooms = capacity_of_unopened_hosts(
@@ -256,7 +256,7 @@ def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostC
 
 
 def _buffer(context: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
-    """Return what is to stay free: whole nodes, and slots."""
+    """Return the configured spare capacity as requirements: whole nodes, and slots."""
     own = (context.rules.queue,)
     nodes = TaskRequirement(is_exclusive=True, queues=own), context.demand.spare_nodes
     return [
@@ -271,7 +271,7 @@ def _is_ripe(pending_shape: StartableTasksOfShape, demand: DemandPolicySection) 
 
 
 def _size(need: TaskRequirement) -> tuple[object, ...]:
-    """Order needs, the largest first: those that share no host, and those that need many slots."""
+    """Return the sort key of a requirement: exclusive and then large requirements come first."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
 
@@ -282,7 +282,7 @@ def _grown(
     packed: WaitingTaskPacking,
     demand: Sequence[StartableTasksOfShape],
 ) -> BalancePlan:
-    """Return the plan with the nodes to add, or with what is said of none."""
+    """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = context.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
         return replace(
@@ -310,7 +310,7 @@ def _patient(
     ripe: list[tuple[StartableTasksOfShape, int]],
     pending_shapes: Sequence[StartableTasksOfShape],
 ) -> tuple[BalancePlan, list[tuple[StartableTasksOfShape, int]]]:
-    """Leave out what is done soon enough without new nodes, here or at another cluster."""
+    """Leave out tasks that finish soon without new nodes, here or through a transfer queue."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
     if (
@@ -340,7 +340,7 @@ def _patient(
 
 
 def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]) -> float | None:
-    """Return the slot-seconds until all tasks are done; None if one is unknown."""
+    """Return the slot-seconds that all tasks need; None if a run time is unknown."""
     situation = context.situation
     usable = [
         instance
@@ -349,7 +349,7 @@ def _slot_s(context: DemandRoundContext, demand: Sequence[StartableTasksOfShape]
         if instance.is_usable
     ]
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
-        return None  # nobody tells whose tasks have them
+        return None  # the owners of the running tasks are unknown
     begun = (tasks for instance in usable for tasks in instance.begun)
     running_s = completion_times.running_tasks_slot_seconds(
         begun, situation.runtimes, situation.now
@@ -371,7 +371,7 @@ def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueSlo
 
 
 def _could_run(need: TaskRequirement, context: DemandRoundContext) -> bool:
-    """Say whether a present host has enough slots for a task once it is empty."""
+    """Say whether a present host would have enough slots for a task if the host were empty."""
     return any(
         instance.total >= need.slots and instance.is_usable
         for instance in context.situation.cell.instances
@@ -434,9 +434,9 @@ def _first(
 def _purchased(
     plan: BalancePlan, context: DemandRoundContext, progress: ScaleUpProgress, short: int
 ) -> BalancePlan:
-    """Return the plan for nodes that were chosen: one pool in each round.
+    """Return the plan with the chosen nodes of one pool, or with the standby hosts to wake.
 
-    Hosts on standby come first. A round that wakes hosts adds no nodes.
+    A round that wakes hosts adds no nodes.
     """
     pool = next(iter(progress.bought), None)
     bought = progress.bought.get(pool, []) if pool is not None else []
@@ -464,7 +464,7 @@ def _purchased(
 
 
 def _minimum(plan: BalancePlan, context: DemandRoundContext, short: int) -> BalancePlan:
-    """Add the nodes that are missing to the minimum, or say what prevents it."""
+    """Return the plan with the nodes missing to the minimum, or with the hindrance."""
     limits = _purse(context, plan.figures.nodes)
     for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])

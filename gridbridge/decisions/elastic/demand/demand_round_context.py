@@ -41,10 +41,10 @@ class DemandRoundContext:
     pools: Mapping[str, NodePoolSection]
     placement: CellPlacementRules
     offers: tuple[PoolOrStandbyOffer, ...]
-    there: HostBlocks  # room on hosts that take work now
-    rooms: HostBlocks  # `there`, and the room of nodes on their way
-    arriving: int  # slots of nodes on their way
-    order: tuple[str, ...]  # names of nodes, in the order of removal
+    there: HostBlocks  # free capacity of hosts that accept tasks now
+    rooms: HostBlocks  # `there`, with the capacity of arriving nodes
+    arriving: int  # slots of arriving nodes
+    order: tuple[str, ...]  # node names in the order of removal
     least: int
     most: int
 

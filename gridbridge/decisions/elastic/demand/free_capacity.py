@@ -292,9 +292,7 @@ def matching_host_patterns(
 ) -> frozenset[str]:
     """Return the requested patterns that match a host's name or host groups.
 
-    A pattern is `n1`, `n*`, `@big` or `hostname=n1
-
-    n2`. A new host has no name yet.
+    A pattern is `n1`, `n*`, `@big` or `hostname=n1|n2`. A new host has no name yet.
     """
     return frozenset(pattern for pattern in patterns if _pattern_fits_host(pattern, host, groups))
 

@@ -41,7 +41,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.job_request import QNAME
 
-AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those that are there
+AS_USUAL = ""  # pool name in a cluster without pools: new nodes equal present nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,10 @@ class PoolOrStandbyOffer:
     pool: NodePoolSection
     price: float
     room: FreeHostCapacity
-    most: int  # nodes that it may still give
-    hindrance: BalancePlanReason | None = None  # why that is none
-    groups: Mapping[str, int] = field(default_factory=dict)  # nodes in each that is there
-    hosts: tuple[str, ...] = ()  # on standby, which are woken, and no node is made
+    most: int  # nodes that the pool may still add
+    hindrance: BalancePlanReason | None = None  # why `most` is 0
+    groups: Mapping[str, int] = field(default_factory=dict)  # number of nodes, by present group
+    hosts: tuple[str, ...] = ()  # standby hosts to wake, in place of new nodes
 
     @property
     def slot_price(self) -> float:
@@ -64,7 +64,7 @@ class PoolOrStandbyOffer:
 
 
 def slots_of_largest_queue(room: FreeHostCapacity) -> int:
-    """Return the number of slots of a host: those of its largest queue."""
+    """Return the number of slots of a host's largest queue."""
     return max((part.free for part in room.parts), default=0)
 
 
@@ -104,7 +104,7 @@ def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> Poo
 def _without_closed_queues(
     offer: PoolOrStandbyOffer, placement: CellPlacementRules
 ) -> PoolOrStandbyOffer:
-    """Return an offer without closed queues; with none left, it gives the reason."""
+    """Return an offer without closed queues; hindrance QUEUE_CLOSED if none is open."""
     open_room = placement.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=BalancePlanReason.QUEUE_CLOSED)
@@ -159,7 +159,7 @@ def _most_new_nodes(
 def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool:
     """Say whether a pool's queues and host groups exist and give its nodes a queue."""
     if not layout.queues:
-        return True  # nobody knows
+        return True  # the configuration is unknown
     named = (*pool.queues.split(), *pool.hostgroups.split())
     is_there = layout.queues.keys() | layout.groups.keys() >= {*named}
     return is_there and bool(
@@ -168,7 +168,7 @@ def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
-    """Say whether a pool that failed at a time is still left out."""
+    """Say whether a pool is still paused after a failure at the given time."""
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
@@ -209,7 +209,7 @@ def queues_of_pool_nodes(
 ) -> tuple[str, ...]:
     """Return the queues of a pool's nodes: its own, or its host groups' queues.
 
-    If the cell's configuration is unknown, this is the default queue.
+    If the cell's configuration is unknown, the result is the default queue.
     """
     if named := pool.queues.split():
         return tuple(named)
@@ -248,13 +248,13 @@ def unused_slot_share_of_offer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeLimits:
-    """How many nodes may still be added, and what they may cost."""
+    """The limits on the number and cost of nodes that a round may still add."""
 
-    nodes: int  # below the maximum, and no more than one round may add
+    nodes: int  # the most new nodes, by the node maximum and the limit per round
     booting: int
-    hour: float | None  # what may be spent more an hour; None: there is no limit
+    hour: float | None  # remaining hourly budget; None: no limit
     month: float | None
-    unit_s: float = HOUR_S  # what is paid for at once
+    unit_s: float = HOUR_S  # the billing unit
 
     def for_price(self, price: float) -> tuple[int, BalancePlanReason]:
         """Return how many nodes of a price may be added, and the limit that decides.
@@ -340,7 +340,7 @@ def offer_standby_hosts(
 ) -> tuple[PoolOrStandbyOffer, ...]:
     """Return offers of the site's own standby hosts, equal hosts in one offer.
 
-    Standby hosts cost nothing. They are not woken for queues that are closed.
+    Standby hosts cost nothing. Standby hosts are not woken for closed queues.
     """
     open_ = {name: placement.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
@@ -407,7 +407,7 @@ def _fits_with_more_nodes(
         return pieces_each > 0
     limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
-    limits += [0] if offer.hosts else []  # a pool of hosts on standby adds no node
+    limits += [0] if offer.hosts else []  # standby hosts add no node
     other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
     beside = sum(_pieces_of_one_task(need, room, placement) for room in other_rooms)
     return not limits or min(limits) * pieces_each + beside >= need.pieces

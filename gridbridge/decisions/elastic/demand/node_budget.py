@@ -1,4 +1,4 @@
-"""Apply the hourly and monthly budgets: what running nodes cost, which idle nodes must go.
+"""Apply the hourly and monthly budgets: cost of running nodes, idle nodes to remove.
 
 Providers bill whole units of time, so each node counts until the end of its current unit. A busy
 node is never removed for a budget.
@@ -24,7 +24,7 @@ from gridbridge.model.elastic.balance_sections import (
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-ROUNDING = 1e-9  # of sums of prices
+ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
 def remaining_month_budget(

@@ -1,4 +1,4 @@
-"""Compute what nodes cost by the hour of the day, and what they have cost since the last round."""
+"""Compute node prices by hour of the day, and the cost of nodes since the last round."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
-    """Return what a node costs an hour: `22-6=0.12` holds from 22 o'clock to 6."""
+    """Return a node's price per hour at a local time: `22-6=0.12` holds from 22 to 6 o'clock."""
     for entry in pool.prices.split():
         hours, _, price = entry.partition("=")
         if _is_in_hours(hours, local.hour):
@@ -27,14 +27,14 @@ def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
 def hourly_cost_of_nodes(
     of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime
 ) -> float:
-    """Return what nodes of these pools cost an hour together; pools that nobody knows are left."""
+    """Return the total price per hour of nodes, given by their pools; unknown pools cost 0."""
     return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
 
 
 def node_count_limits_at_hour(
     rules: BalanceSection, demand: DemandPolicySection, local: datetime
 ) -> tuple[int, int]:
-    """Return how many nodes there are at least and at most: the first entry that fits holds.
+    """Return the least and most nodes at a local time, by the first matching schedule entry.
 
     `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
     entry never allows more than max_nodes.
@@ -62,7 +62,7 @@ def _is_in_hours(hours: str, hour: int) -> bool:
 
 
 def _is_between(value: int, start: int, end: int, around: int) -> bool:
-    """Say whether a value is in [start, end), also where that goes past midnight."""
+    """Say whether a value is in [start, end), a range that may wrap around."""
     length = (end - start) % around or around
     return (value - start) % around < length
 
@@ -76,10 +76,10 @@ def node_cost_since_round(
     unit_s: float,
     local: datetime,
 ) -> float:
-    """Return what the units of this month cost that began after one round, and until this one.
+    """Return the cost of this month's billing units that began since the last round.
 
-    Of a node whose machine was not known before, all of this month count. `kept` are the nodes as
-    they were before this round, `after` as they are by now.
+    For a node with a new machine, all units of this month count. `nodes` are the nodes before
+    this round, `after` the nodes after this round.
     """
     began = _before_month_start(now)
     paid = [node for node in nodes if node.machine and node.node.counts]
@@ -103,7 +103,7 @@ def node_cost_since_round(
 
 
 def _before_month_start(now: datetime) -> datetime:
-    """Return the last moment before the month began by which the budget counts."""
+    """Return the last moment before the current budget month, which is in UTC."""
     begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return begin - timedelta(microseconds=1)
 
@@ -111,10 +111,10 @@ def _before_month_start(now: datetime) -> datetime:
 def _billed_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Return how many units of a node begin after a moment, and not after another.
+    """Return how many billing units of a node begin after `after`, up to and including `until`.
 
-    The first one, which begins when the machine is made, counts in the round that hears of it: a
-    round that has it made has looked at its clock some seconds before.
+    The first unit begins when the machine is created, some seconds after the round's time. That
+    unit counts in the round that learns of the machine.
     """
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))
@@ -122,6 +122,6 @@ def _billed_units_begun(
 
 
 def _units_until(since: datetime, moment: datetime, unit_s: float) -> int:
-    """Return how many units have begun."""
+    """Return how many billing units have begun between two times."""
     passed_s = (moment - since).total_seconds()
     return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0

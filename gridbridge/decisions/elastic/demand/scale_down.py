@@ -1,4 +1,4 @@
-"""Decide which idle nodes to remove: those of the balancer that no waiting task needs."""
+"""Decide which idle nodes to remove: the balancer's nodes that no waiting task needs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.elastic.grid_engine_cell_snapshot import QueueInstance
 
-BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
+BRIEF_S = 60.0  # a billing unit up to this length is not worth waiting for
 
 
 def rank_nodes_for_removal(
@@ -40,8 +40,8 @@ def rank_nodes_for_removal(
 ) -> tuple[str, ...]:
     """Return the balancer's nodes in the order of their removal.
 
-    Broken nodes come first. Then come nodes with the highest price, those whose paid time ends
-    soonest, and those of the pool with the fewest busy nodes.
+    Broken nodes come first. Then nodes are sorted by price (highest first), end of the paid
+    time (soonest first), and busy nodes of their pool (fewest first).
     """
     by_host = _queue_instances_by_node(situation)
     busy = Counter(

@@ -1,4 +1,4 @@
-"""Choose the nodes to add for tasks without room: pools, numbers and limits."""
+"""Choose the nodes to add for waiting tasks that fit on no present node."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,15 +35,15 @@ class ScaleUpProgress:
     blocks: HostBlocks
     offers: Sequence[PoolOrStandbyOffer]
     placement: CellPlacementRules
-    woken: tuple[str, ...] = ()  # hosts on standby that are woken
-    bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
+    woken: tuple[str, ...] = ()  # standby hosts to wake
+    bought: dict[str, list[str]] = field(default_factory=dict)  # each new node's group, by pool
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
 def plan_nodes_for_tasks_without_room(
     need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
-    """Add nodes for tasks without room; return how many tasks still have none.
+    """Add nodes for tasks without room; return how many tasks are still without room.
 
     Standby hosts come before all pools, in the order of waking. Pools follow by priority, price
     of a slot, reliability (spot nodes last) and the least unused slots.
@@ -104,7 +104,7 @@ def _rank_offer(
 def _environment_choices(
     need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
-    """Return a requirement for each parallel environment, most room first."""
+    """Return a copy of the requirement for each parallel environment, most room first."""
     rooms = (offer.room, *(room for room, _ in progress.blocks))
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
@@ -119,7 +119,7 @@ def _environment_choices(
 
 
 def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
-    """Wake the fewest standby hosts that hold as many tasks as all of them would."""
+    """Wake the fewest standby hosts that hold as many tasks as all standby hosts would."""
     asleep, blocks = _wakeable_hosts(need, progress), progress.blocks
     if not asleep:
         return 0
@@ -141,7 +141,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
 
 
 def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
-    """Return the standby hosts that may be woken for a task, each as its own block."""
+    """Return the standby hosts that may be woken for a task, each host as its own block."""
     blocks = (
         (offer.room, (host,))
         for offer in progress.offers
@@ -166,7 +166,7 @@ def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: H
 def _add_nodes_of_pool(
     offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
-    """Add nodes of one pool; return how many tasks then have room."""
+    """Add nodes of one pool; return how many tasks have room on the added nodes."""
     if offer.hindrance is not None:
         progress.hindrances.append(offer.hindrance)
         return 0
@@ -181,7 +181,7 @@ def _add_nodes_of_pool(
 def _groups_with_room(
     offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
-    """Return the node groups in which tasks may get nodes, and how many nodes each.
+    """Return the node groups that may get new nodes, each with its number of new nodes.
 
     A parallel task stays within one group. Present groups with room come first.
     """
@@ -227,7 +227,7 @@ def _add_nodes_to_group(
 
 
 def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -> int:
-    """Return the number of nodes of a pool that are bought already."""
+    """Return the number of nodes that this round already adds to a pool."""
     return len(progress.bought.get(offer.name, ()))
 
 
@@ -293,14 +293,14 @@ def _fewest_nodes(
 
 
 def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlacementRules) -> int:
-    """Return the number of pieces that fit."""
+    """Return the number of pieces of a task that fit on all hosts together."""
     return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
 
 
 def _pieces_each(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
-    """Return how many pieces a host gets."""
+    """Return how many pieces of a task a host gets."""
     pieces = count_task_pieces_for_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 

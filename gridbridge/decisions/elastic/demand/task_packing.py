@@ -19,7 +19,7 @@ from gridbridge.decisions.elastic.demand.tasks_that_fit_on_host import (
 def pack_tasks_first_fit(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Return how many tasks fit, and the capacity that is free then.
+    """Return how many tasks fit, and the capacity that remains free.
 
     A task is placed whole or not at all.
     """
@@ -40,7 +40,7 @@ def pack_tasks_first_fit(
 def _pack_joint_tasks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place as many tasks as possible that each need several parts at once."""
+    """Place as many tasks as possible, each of which needs several parts at once."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
@@ -98,7 +98,7 @@ def split_by_parallel_environment(
 def _pack_into_blocks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks within one group of hosts."""
+    """Place tasks within one node group; return how many fit, and the free capacity left."""
     room_for = [count_task_pieces_for_host(need, room, placement) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
@@ -115,9 +115,9 @@ def _pack_into_blocks(
 def _count_spread_tasks(
     need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]
 ) -> int:
-    """Return how many tasks fit whose pieces lie on hosts of their own.
+    """Return how many tasks fit if each piece of a task needs a different host.
 
-    It is the most for which  sum of min(pieces on a host, tasks) >= tasks * pieces  holds.
+    The result is the most with  sum of min(pieces on a host, tasks) >= tasks * pieces.
     """
     low, high = 0, tasks
     while low < high:
@@ -181,7 +181,7 @@ def count_hosts_for_exclusive_tasks(
 ) -> tuple[int, Counter[int]]:
     """Return how many exclusive tasks fit, and the number of hosts used of each size.
 
-    The size of a host is the number of pieces of one task that fit on it. Tasks that use hosts
+    The size of a host is how many pieces of one task fit on the host. Tasks that use hosts
     of the same sizes are counted in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0
@@ -206,7 +206,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     largest = sizes[-1]
     smaller_hosts = {**unused, largest: unused[largest] - 1}
     pieces_left = max(0, pieces - largest)
-    sums = [1]  # with the hosts of so many of the sizes; bit n: some of them have n pieces in all
+    sums = [1]  # per number of sizes: bit n is set if some hosts have n pieces in all
     for size in sizes:
         sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left

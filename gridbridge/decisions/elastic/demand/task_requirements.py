@@ -1,4 +1,4 @@
-"""Translate what a waiting task requests into what a host must offer: complex(5), sge_pe(5)."""
+"""Translate the requests of waiting tasks into requirements on hosts: complex(5), sge_pe(5)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ PLACES = {
     name: CellResourceDefinition(name=name, relation=ResourceComparison.EQUAL)
     for name in (HOSTNAME, QNAME)
 }
-BEYOND = 1e290  # of what a job asks for: no host has as much, times any number of slots
+BEYOND = 1e290  # stands for an impossible amount, for any number of slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +39,22 @@ class RequiredHostValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequirement:
-    """What each task of one shape needs from hosts."""
+    """The requirement of each task of a group with equal requests: slots, resources, queues."""
 
-    slots: int = 1  # of a piece
-    pieces: int = 1  # of a task
-    is_apart: bool = False  # each piece of a task on a host of its own
+    slots: int = 1  # slots per piece of a task
+    pieces: int = 1  # pieces per task, each on one host
+    is_apart: bool = False  # each piece of a task needs a different host
     is_exclusive: bool = False
-    is_on_all: bool = False  # a task asks for all hosts that are there
-    amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
-    usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
+    is_on_all: bool = False  # a task requests all hosts of the cluster
+    amounts: tuple[tuple[str, float], ...] = ()  # requested consumables per piece
+    usual: tuple[tuple[str, float], ...] = ()  # default consumables per piece, where a host has any
     values: tuple[RequiredHostValue, ...] = ()
-    queues: tuple[str, ...] = ()  # any of them will do; none: every queue
-    pe: str = ""  # as it is asked for, maybe with wildcards
-    environments: frozenset[str] = frozenset()  # any of them will do
-    asked: frozenset[str] = frozenset()  # resources
-    identity: JobAccessIdentity = ANYBODY  # by which queues admit it
-    # what a task needs beside this, on the same or other hosts
+    queues: tuple[str, ...] = ()  # alternative queues; empty: every queue
+    pe: str = ""  # requested parallel environment, maybe with wildcards
+    environments: frozenset[str] = frozenset()  # alternative parallel environments
+    asked: frozenset[str] = frozenset()  # names of requested resources
+    identity: JobAccessIdentity = ANYBODY  # facts that access lists check
+    # further parts of the task, on the same or other hosts
     also: tuple["TaskRequirement", ...] = ()
 
     @property
@@ -81,9 +81,9 @@ class TaskRequirement:
 def requirement_of_task_shape(
     shape: TaskResourceRequests, layout: CellConfiguration, widest: int
 ) -> TaskRequirement:
-    """Return what a task of this shape needs; `widest` is the largest host's slots.
+    """Return the requirement of a task; `widest` is the number of slots of the largest host.
 
-    If the allocation rule of its parallel environment is unknown, a task that fits on one host
+    If the allocation rule of a parallel environment is unknown, a task that fits on one host
     stays on one host. Without -r, qstat shows a job's slots but not its environment.
     """
     if shape.groups:
@@ -130,7 +130,7 @@ def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
 def environment_unfit_for_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return a parallel environment if none can split the task's slots; else None.
+    """Return a parallel environment if no environment can split the task's slots; else None.
 
     Grid Engine never starts a task whose slots are no multiple of the environment's fixed slots
     per host.
@@ -146,7 +146,7 @@ def environment_unfit_for_slots(
 def environment_that_refuses_job(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> tuple[str, str]:
-    """Return the first environment and its reason if none admits the job."""
+    """Return the first parallel environment and its reason if no environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""
@@ -236,7 +236,7 @@ def parse_amount_or_zero(text: str) -> float:
 def parse_amount_or_impossible(text: str) -> float:
     """Parse a requested amount; text that is no amount becomes an impossible amount.
 
-    No host has so much, so a job that requests `nan` is never demand.
+    No host has an impossible amount, so a job that requests `nan` is never demand.
     """
     try:
         return amounts.parse_amount(text)

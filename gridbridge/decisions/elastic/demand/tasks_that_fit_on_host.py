@@ -21,15 +21,15 @@ from gridbridge.model.elastic.cell_configuration import (
 )
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
-BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
+BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # every host's: complex(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFreeSlotsOnHost:
-    """A queue on one host: its free slots, and the values that hold there."""
+    """The free slots and resource values of a queue on one host."""
 
     queue: str
-    free: int  # slots
+    free: int  # free slots
     environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # the queue's resources and limits
     amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
@@ -43,15 +43,15 @@ class FreeHostCapacity:
     """The free slots and consumables of one host, and its resource values."""
 
     parts: tuple[QueueFreeSlotsOnHost, ...]
-    amounts: tuple[tuple[str, float], ...] = ()  # of consumables
+    amounts: tuple[tuple[str, float], ...] = ()  # free consumables
     values: tuple[tuple[str, str], ...] = ()
-    tags: frozenset[str] = frozenset()  # what fits it of what is asked for: @@big, hostname=n1|n2
-    group: str = ""  # in which parallel tasks stay
+    tags: frozenset[str] = frozenset()  # matching host patterns of requests: @@big, hostname=n1|n2
+    group: str = ""  # group of nodes within which a parallel task stays
     is_empty: bool = True
-    is_told: bool = False  # what is not among its consumables it does not have
-    is_silent: bool = False  # it has not reported its load values, or nothing like it has
+    is_told: bool = False  # the host has no consumable beside `amounts`
+    is_silent: bool = False  # neither the host nor a similar host reports load values
     is_new: bool = False
-    is_used: bool = False  # by what waits
+    is_used: bool = False  # waiting tasks were placed here
 
     @property
     def free(self) -> int:
@@ -59,7 +59,7 @@ class FreeHostCapacity:
         return sum(part.free for part in self.parts)
 
 
-HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # with the hosts that are like it
+HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # a capacity, and all hosts with it
 HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
@@ -68,15 +68,15 @@ class CellPlacementRules:
     """The cell-wide facts that decide on which hosts a task may run."""
 
     layout: CellConfiguration
-    queue: str  # where tasks go that ask for none, where no layout is known
-    common: frozenset[str] = frozenset()  # resources that hosts like new ones have
-    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
-    offered: frozenset[str] = frozenset()  # what any host or queue has; none: hosts tell no values
-    is_told: bool = False  # hosts tell their values
-    is_reported: bool = False  # some host tells its architecture, as each does that reports
-    is_new_silent: bool = False  # others do, and none of the hosts that new ones resemble
+    queue: str  # the queue of tasks without a queue request, if `layout` is unknown
+    common: frozenset[str] = frozenset()  # resources of any host that new nodes resemble
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of each resource
+    offered: frozenset[str] = frozenset()  # resources of any host or queue; empty: unknown
+    is_told: bool = False  # hosts report their resource values
+    is_reported: bool = False  # some host reports load values, `arch` included
+    is_new_silent: bool = False  # of the hosts that new nodes resemble, none reports load values
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
-    closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
+    closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts
 
     def without_closed(self, room: FreeHostCapacity) -> FreeHostCapacity:
         """Return a new node's capacity without queues that are closed on all hosts."""
@@ -137,14 +137,14 @@ def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
 
 
 def _whole_multiples(available: float, amount: float) -> int:
-    return int(available / amount + 1e-9)  # what was subtracted may have left a rounding error
+    return int(available / amount + 1e-9)  # subtractions may have left a rounding error
 
 
 def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
-    """Say whether a host certainly does not have a consumable.
+    """Say whether a host certainly lacks a consumable.
 
-    A host that reports no consumables is assumed to have every one: an unnecessary wait of a
-    task costs less than an unnecessary node.
+    A host that reports no consumables is assumed to have all consumables: an unnecessary wait of
+    a task costs less than an unnecessary node.
     """
     return room.is_told and name not in placement.in_cell
 
@@ -178,9 +178,9 @@ def _has_value(
 
     A new node is assumed to have the values of similar hosts.
     """
-    if requirement.name == HOSTNAME:  # hosts don't list it among their values
+    if requirement.name == HOSTNAME:  # no host lists its name among its values
         return f"{HOSTNAME}={requirement.value}" in room.tags
-    if requirement.name == QNAME:  # a value of queues, not of hosts
+    if requirement.name == QNAME:  # qname is a value of queues, not of hosts
         return True
     has = next((text for name, text in room.values if name == requirement.name), None)
     if has is not None:
@@ -260,7 +260,7 @@ def host_capacity_after_placement(
         own = _subtract_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit
-    if not any(part.free for part in parts_left):  # full hosts are alike, whatever else is left
+    if not any(part.free for part in parts_left):  # all full hosts count as equal
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
     amounts = _subtract_amounts(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)

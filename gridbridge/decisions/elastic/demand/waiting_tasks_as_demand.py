@@ -1,4 +1,4 @@
-"""Find the waiting tasks that count as demand; jobs that stay stuck despite room do not."""
+"""Find the waiting tasks that count as demand: all but jobs stuck despite free slots."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -34,20 +34,20 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.grid_engine_cell_snapshot import TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
-GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
-AGAIN = 10  # times stuck_after_s: so long a row is no demand
+GAP_S = 3600.0  # after a longer gap between rounds, the time with room starts anew
+AGAIN = 10  # a stuck job is demand again after this many times stuck_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartableTasksOfShape:
-    """Waiting tasks of one shape that could start."""
+    """Startable waiting tasks with equal requests."""
 
-    need: TaskRequirement  # the least of what they may have
+    need: TaskRequirement  # the smallest requirement of a task
     jobs: tuple[int, ...]
     tasks: int
-    waited_s: float  # since the first of them could start
+    waited_s: float  # seconds since the first task could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[TaskRequirement, ...] = ()  # what they may have instead
+    others: tuple[TaskRequirement, ...] = ()  # larger alternatives to `need`
 
     @property
     def needs(self) -> tuple[TaskRequirement, ...]:
@@ -83,7 +83,7 @@ class CellWideFreeResources:
         }
 
     def take(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
-        """Return how many tasks the limits allow, and what keeps the others waiting.
+        """Return how many tasks the limits allow, and the refusal of all other tasks.
 
         The allowed tasks are subtracted from the limits. A job that does not request a
         licence uses its default amount.
@@ -135,8 +135,7 @@ def startable_demand_and_refusals(
 ) -> tuple[tuple[StartableTasksOfShape, ...], tuple[BalanceRefusal, ...]]:
     """Return the tasks that are demand, and a refusal for each other waiting job.
 
-    Jobs that are known to be stuck, given by their lowest job numbers, appear in neither
-    result.
+    Jobs in `stuck`, given by their lowest job numbers, appear in neither result.
     """
     pending, refused, limits = (
         list[StartableTasksOfShape](),
@@ -187,7 +186,7 @@ def _startable(
     situation: BalanceSituation,
     limits: CellWideFreeResources,
 ) -> tuple[int, BalanceRefusal | None]:
-    """Return how many tasks of a row could start, and what keeps the others waiting."""
+    """Return how many tasks of a group could start, and the refusal of all other tasks."""
     if rule := environment_unfit_for_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
         return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
@@ -201,7 +200,7 @@ def _startable(
 
 
 def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> BalanceRefusalCause | None:
-    """Return why waiting jobs are not demand; None if they are."""
+    """Return why waiting jobs are not demand; None for jobs that are demand."""
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
@@ -219,7 +218,7 @@ def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> b
 
 
 def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
-    """Return the seconds since the first of the jobs could start."""
+    """Return the seconds since the first job of a group could start."""
     since = when_first_job_was_startable(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
 
@@ -227,7 +226,7 @@ def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
 def jobs_still_stuck(
     situation: BalanceSituation, stuck_after_s: float
 ) -> Mapping[int, WaitingJobsHistory]:
-    """Return the jobs that were stuck and remain so, even if there is room now."""
+    """Return the stuck jobs that still count as stuck, even if they have room now."""
     tasks = _waiting_tasks_by_row(situation)
     return {
         job: replace(history, at=situation.now)
@@ -268,10 +267,10 @@ def mark_jobs_stuck_despite_room(
     placement: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WaitingJobsHistory]:
-    """Return the history of waiting jobs, and mark those that are stuck now.
+    """Return the history of waiting jobs, in which jobs that are stuck now are marked.
 
-    A job is stuck if it did not start for `stuck_after_s` although there was room. New jobs are
-    placed first, because they are about to use the room. Every other job is then checked alone.
+    A job is stuck if it did not start for `stuck_after_s` although it had room. New jobs are
+    placed first, because new jobs are about to use free slots. Every other job is checked alone.
     """
     if not stuck_after_s:
         return {}
@@ -338,7 +337,7 @@ def _is_unchanged_since_last_round(
 def stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[BalanceRefusal]:
-    """Return a refusal for each stuck job, with the minutes for which there was room."""
+    """Return a refusal for each stuck job, with the minutes for which the job had room."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:

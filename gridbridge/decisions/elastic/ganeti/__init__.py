@@ -1,1 +1,1 @@
-"""Which nodes of a Ganeti cluster are switched off or on, as hsqueeze decides it."""
+"""Rules that power the nodes of a Ganeti cluster off or on, as Ganeti's hsqueeze does."""

@@ -23,7 +23,7 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-MISSING_MB, MISSING_DISK_MB = 512, 1024  # more on a node is a warning: Ganeti's checkData
+MISSING_MB, MISSING_DISK_MB = 512, 1024  # a larger gap gets a warning: Ganeti's checkData
 MB_OF_GB = 1024
 
 
@@ -93,7 +93,7 @@ def _hardware_of_node(
 def _tags_of_families(
     cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]
 ) -> frozenset[str]:
-    """Return the tags of the families that the cluster's tags name after a prefix."""
+    """Return the tags whose family a cluster tag names after a prefix."""
     families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 
@@ -101,7 +101,7 @@ def _tags_of_families(
 def _allowed_migration_sources(
     cluster_tags: tuple[str, ...], sends: frozenset[str]
 ) -> frozenset[str]:
-    """Return the tags of those from which nodes with these tags take instances too."""
+    """Return the migration tags of nodes that may send instances to a node with these tags."""
     pairs = (
         tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED)
     )
@@ -119,7 +119,7 @@ def loads_of_ganeti_instances(
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
-    """How the tags begin that the cluster's tags name after a prefix."""
+    """Return the instance tag prefixes that cluster tags name after the given prefix."""
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 

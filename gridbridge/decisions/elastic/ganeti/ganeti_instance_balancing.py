@@ -38,9 +38,9 @@ from gridbridge.model.elastic.ganeti_cluster import (
     GanetiInstanceMoveKind,
 )
 
-ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # of the sums, and of some spreads
+ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of sums and spreads
 STANDING = range(SPREAD)
-MOVED = (0, 3, 4, 5, 7)  # the spreads that every move of an instance without a second copy changes
+MOVED = (0, 3, 4, 5, 7)  # spreads changed by each move of an instance without a second copy
 
 
 class GanetiMoveScoreSums:
@@ -96,7 +96,7 @@ class GanetiMoveScoreSums:
     def taking(
         self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool
     ) -> ScoreChange | None:
-        """Return the change of the sums when a node takes an instance; None if it cannot."""
+        """Return the change of the score sums when a node takes an instance; None without room."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
@@ -198,7 +198,7 @@ def _linear(contribution: GanetiNodeScoreShare) -> float:
 
 
 def _offline_terms(load: GanetiNodeLoad) -> float:
-    """Return what an offline node adds."""
+    """Return the contribution of an offline node to the score."""
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries
 
 
@@ -207,7 +207,7 @@ Home = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateGanetiMove:
-    """A move of an instance that may be the best, and its estimated score."""
+    """A candidate for the best move of an instance, with its estimated score."""
 
     nearly: float
     instance: int
@@ -243,7 +243,7 @@ def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanc
 def _best_move(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, now: float
 ) -> tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None:
-    """Return the first move with the lowest exact score; None if none improves it."""
+    """Return the first move with the lowest exact score; None if no move improves the score."""
     best: tuple[float, CandidateGanetiMove, ChangedNodeLoads] | None = None
     least = now
     for step in _moves_near_best_score(at, changes, now):
@@ -259,7 +259,7 @@ def _moves_near_best_score(
 ) -> list[CandidateGanetiMove]:
     """Return the moves whose estimated score is close to the best, in hbal's order.
 
-    Moves away from offline nodes gain so much that others need not be tried.
+    Moves away from offline nodes improve the score so much that other moves need not be tried.
     """
     leaving, staying = _distinct_instances(at)
     candidates: list[CandidateGanetiMove] = []
@@ -271,7 +271,7 @@ def _moves_near_best_score(
 
 
 def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
-    """Return instances on offline nodes and on others, one of each equal group."""
+    """Return the instances on offline and on online nodes, one of each group of equals."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
@@ -292,7 +292,7 @@ def _collect_moves_near_best(
     least: float,
     candidates: list[CandidateGanetiMove],
 ) -> float:
-    """Find what comes near the least score so far; return the least."""
+    """Collect the candidates close to the lowest score so far; return the lowest score."""
     for instance in instances:
         for step in _moves_of_instance(at, changes, instance, least):
             if step.nearly <= least + EQUAL:

@@ -28,15 +28,14 @@ from gridbridge.decisions.elastic.ganeti.node_load import (
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 
-OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # for each instance on a node that is offline
-EQUAL = 1e-9  # scores so near each other are reckoned again
+OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # penalty of each instance on an offline node
+EQUAL = 1e-9  # scores closer than this are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
-    """What one node adds to a cluster's score.
+    """The contribution of one node to a cluster's balance score.
 
-    The score uses the spread of the first eight fields over all nodes, and the sum of the
-    others.
+    The score has the spread over all nodes of the first eight fields, and the sum of the rest.
     """
 
     free_mem: float
@@ -47,20 +46,20 @@ class GanetiNodeScoreShare(NamedTuple):
     copies: float
     spindles: float
     promised_mem: float
-    failing: float  # instances, if the node fails N+1
-    conflicts: float  # instances beside another one with their exclusion tag
+    failing: float  # number of instances, if the node fails N+1
+    conflicts: float  # instances that share an exclusion tag with another instance
     location: float
 
 
 SPREAD = 8
-WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of those, hbal's like ones together
+WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of the spreads: hbal's weights, summed
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
 def ganeti_node_score_share(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad
 ) -> GanetiNodeScoreShare:
-    """Return what a node adds to the score."""
+    """Return the contribution of a node to the cluster's balance score."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
@@ -129,16 +128,16 @@ def _standard_deviation(values: Sequence[float]) -> float:
     return sqrt(squares / len(values)) if values else 0.0
 
 
-ChangedNodeLoads = dict[int, GanetiNodeLoad]  # nodes and what they would carry
+ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new load by changed node
 
 
 @dataclass(slots=True, kw_only=True)
 class GanetiInstancePlacement:
-    """The instances and loads of all nodes; each applied move changes it."""
+    """The placement of instances on Ganeti nodes, and the nodes' loads; moves change both."""
 
     hardware: tuple[GanetiNodeHardware, ...]
     burdens: list[GanetiInstanceLoad]
-    homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
+    homes: list[tuple[int, int]]  # primary and secondary node of each instance
     movable: tuple[int, ...]
     mirrored: frozenset[int]
     loads: list[GanetiNodeLoad]
@@ -274,7 +273,7 @@ def ganeti_node_loads_after_move(
 
 
 def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | None:
-    """Make the secondary the primary, and the primary the secondary; None if that can't be."""
+    """Swap an instance's primary and secondary nodes; None if a node has no room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
@@ -294,7 +293,7 @@ def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | 
 def _replace_primary(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> ChangedNodeLoads | None:
-    """Make the target the primary by way of the secondary, which holds it for a moment."""
+    """Make the target the primary node; the secondary runs the instance for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
     if not do_migration_tags_allow_move(hardware_p, hardware_s) or not do_migration_tags_allow_move(
@@ -337,7 +336,7 @@ def _replace_secondary(
 def _replace_and_failover(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> ChangedNodeLoads | None:
-    """Make the target the primary, and the primary the secondary; None if that can't be."""
+    """Make the target the primary, and the old primary the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
     if not do_migration_tags_allow_move(hardware_p, hardware_t):
@@ -356,7 +355,7 @@ def _replace_and_failover(
 def _failover_and_replace(
     at: GanetiInstancePlacement, instance: int, target: int
 ) -> ChangedNodeLoads | None:
-    """Make the secondary the primary, and the target the secondary; None if that can't be."""
+    """Make the secondary the primary, and the target the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     if not do_migration_tags_allow_move(hardware_p, hardware_s):

@@ -1,7 +1,7 @@
 """Decide which nodes of a Ganeti cluster to power off or on, by hsqueeze's rules.
 
 If a node lacks the minimal reserve, nodes are powered on. Otherwise nodes are powered off while the
-target reserve remains. Each candidate set is balanced completely before it is judged.
+target reserve remains. Each candidate set of nodes is balanced before its reserve is checked.
 """
 
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ def _reserve_of_standard_instances(
 
 
 def every_ganeti_node_has_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether each node, offline nodes included, could also hold the reserve."""
+    """Say whether each Ganeti node, offline nodes included, could also hold the reserve."""
     return all(
         load_with_primary_instance(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
@@ -125,7 +125,7 @@ def _nodes_to_power_off(
 def _nodes_to_power_on(
     placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
-    """Return the fewest standby nodes that give the reserve; None if all do not."""
+    """Return the fewest standby nodes that give the reserve; None if all together do not."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next(
         (nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)),
@@ -151,9 +151,9 @@ def _leaves_reserve(
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Return whether all nodes together have the room, which saves balancing where they don't.
+    """Say whether the online nodes' total memory suffices, a cheap test before balancing.
 
-    Moves don't change how much all instances take together, and end on online nodes alone.
+    Moves do not change the total memory of all instances, and end on online nodes alone.
     """
     movable = set(tried.movable)
     if any(
@@ -168,7 +168,7 @@ def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLo
 
 
 def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
-    """Return the cluster with all nodes and instances as a placement has them."""
+    """Return the cluster with the nodes and instances of a placement."""
     nodes = tuple(
         replace(
             node,

@@ -1,4 +1,4 @@
-"""Compute the load of a Ganeti node, and whether it could take more (N+1 included).
+"""Compute the load of a Ganeti node, and whether the node has room for more (N+1 included).
 
 The values are NamedTuples for speed: a balance creates several hundred thousand.
 """
@@ -11,7 +11,7 @@ Key = TypeVar("Key")
 
 
 class GanetiNodeHardware(NamedTuple):
-    """The constant facts of a node: its hardware and its tags."""
+    """The constant facts of a Ganeti node: its hardware and its tags."""
 
     room: int  # MiB of memory for instances
     mem: float
@@ -22,17 +22,17 @@ class GanetiNodeHardware(NamedTuple):
     most_spindles: float
     vcpu_ratio: float
     is_exclusive: bool
-    sends: frozenset[str]  # migration tags
-    takes: frozenset[str]  # migration tags of nodes from which it takes instances
+    sends: frozenset[str]  # migration tags of this node
+    takes: frozenset[str]  # migration tags of nodes that may send instances here
     locations: frozenset[str]
 
 
 class GanetiInstanceLoad(NamedTuple):
-    """The load that an instance puts on a node; equal loads are interchangeable."""
+    """The load that a Ganeti instance puts on a node; equal loads are interchangeable."""
 
-    mem: int  # MiB, and so the next two
-    live_mem: int  # what it takes of the memory now
-    kept_mem: int  # what its secondary keeps for it
+    mem: int  # MiB of configured memory
+    live_mem: int  # MiB in use now
+    kept_mem: int  # MiB that the secondary node reserves for a failover
     disk: int
     vcpus: int
     is_local: bool
@@ -40,27 +40,27 @@ class GanetiInstanceLoad(NamedTuple):
     spindle_use: int
     spindles: int | None
     tags: tuple[str, ...]  # exclusion tags
-    desired: frozenset[str]  # location tags that its primary is to have
-    together: int  # locations that its primary and secondary share
+    desired: frozenset[str]  # desired location tags of the primary node
+    together: int  # number of locations that primary and secondary node share
 
 
 class GanetiNodeLoad(NamedTuple):
-    """The load of a node, which changes with each move."""
+    """The load of a Ganeti node, which changes with each move of an instance."""
 
     live_mem: int
-    promised_mem: int  # what were free if all its instances ran
+    promised_mem: int  # MiB that would be free if all instances ran
     free_disk: int
     vcpus: int
     free_spindles: int
     spindle_use: float
     primaries: int
     secondaries: int
-    peers: Mapping[int, int]  # by primary node: the memory that it would need here
-    kept_mem: int  # the most of them
-    fails: bool  # N+1: there is no room for that
+    peers: Mapping[int, int]  # MiB needed here by a failover, by primary node
+    kept_mem: int  # the largest value of `peers`
+    fails: bool  # not N+1 safe: no room for `kept_mem`
     tags: Mapping[str, int]
     location: int
-    pairs: Mapping[tuple[str, str], int]  # of locations and exclusion tags
+    pairs: Mapping[tuple[str, str], int]  # number of instances, by location and exclusion tag
 
 
 def float_ratio(part: float, whole: float) -> float:
@@ -77,7 +77,7 @@ def load_with_primary_instance(
     *,
     is_forced: bool,
 ) -> GanetiNodeLoad | None:
-    """Return the load with one more primary instance; None if there is no room.
+    """Return a node's load with one more primary instance; None if the node has no room.
 
     A forced move ignores soft limits, as when an instance leaves an offline node.
     """
@@ -122,7 +122,7 @@ def load_with_primary_instance(
 def load_without_primary_instance(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
-    """Return the load without a primary instance."""
+    """Return a node's load without a primary instance."""
     live_mem = load.live_mem - burden.live_mem
     return GanetiNodeLoad(
         live_mem,
@@ -151,7 +151,7 @@ def load_with_secondary_copy(
     is_forced: bool,
     ignores_disk: bool = False,
 ) -> GanetiNodeLoad | None:
-    """Return the load with one more secondary copy; None if the node cannot take it."""
+    """Return a node's load with one more secondary copy; None if the node has no room."""
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
         return None
@@ -185,7 +185,7 @@ def load_with_secondary_copy(
 def load_without_secondary_copy(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
-    """Return the load without an instance's secondary copy."""
+    """Return a node's load without an instance's secondary copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
     other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
@@ -219,7 +219,7 @@ def spindle_use_after_change(
 def _spindles_left(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> int:
-    """Return the free spindles with one more instance: what is not told can't be had."""
+    """Return the free spindles after adding an instance; an unknown number counts as no room."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
