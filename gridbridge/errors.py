@@ -1,6 +1,6 @@
 """The exceptions of gridbridge, one class for each kind of failure.
 
-This module imports nothing, because hot programs load it at every start.
+This module imports nothing, because starters and other frequent programs load the module.
 """
 
 
@@ -24,7 +24,7 @@ class StandardOutputReaderGone(GridbridgeError):
 
 
 class ConfigError(GridbridgeError):
-    """The configuration is wrong; `problems` holds one line for each mistake."""
+    """A configuration with mistakes; `problems` holds one line for each mistake."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -68,7 +68,7 @@ class ProviderOutOfMachines(GridbridgeError):
 
 
 class TasksOnLostHost(GridbridgeError):
-    """Tasks remain on a host that is gone, and only an administrator can end them."""
+    """Tasks remain on a host that is gone; only an administrator can end such tasks."""
 
     def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
         named = " ".join(tasks)
@@ -102,7 +102,7 @@ class ProviderOutcomeUnknown(GridbridgeError):
 
 
 class ProviderRequestRepeatable(ProviderOutcomeUnknown):
-    """A provider request that is safe to repeat: no second machine results."""
+    """A failed provider request whose repetition can't make a second machine."""
 
 
 class ProviderPermanentFailure(GridbridgeError):
@@ -114,7 +114,7 @@ class UnconfiguredTransferQueue(GridbridgeError):
 
 
 class UnmappableRequest(GridbridgeError):
-    """A job requests resources that a remote cluster lacks, and is refused."""
+    """A job is refused because the job requests resources that a remote cluster lacks."""
 
 
 class ArrayTasksAlreadyInLedger(GridbridgeError):
@@ -158,7 +158,7 @@ class UnstageablePaths(GridbridgeError):
 
 
 class StorageAreaUnusable(GridbridgeError):
-    """A storage area or its replica is unusable now; the message says why."""
+    """A storage area or a replica in the area is unusable now, for the given reason."""
 
 
 class StorageAreaUnreachable(StorageAreaUnusable):
@@ -204,19 +204,19 @@ class CommandFailed(GridbridgeError):
 
     @property
     def words(self) -> str:
-        """The program's last line of output, or the way in which the program ended."""
+        """The failed program's last line of output, or its exit status or signal in words."""
         words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
         ended = "no answer in time" if self.status is None else f"exit status {self.status}"
         return words[-1] if words else ended
 
     @property
     def reason(self) -> str:
-        """The program's name with its last line of output or its way of ending."""
+        """The failed program's name with its last line of output, exit status or signal."""
         return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
 class ProgramOutputTooLong(CommandFailed):
-    """A program printed too much, so it was killed and its output is ignored."""
+    """A program was killed because of too much output; the output is ignored."""
 
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
         limit = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"

@@ -3,11 +3,11 @@
 from gridbridge.model.job import JobEnd
 from gridbridge.model.transfer_message import ERROR, REQUEUE, TransferFailureCause
 
-CANNOT_START_STATUS = 200  # an adapter adds a reason when its cluster could not start the job
-JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh replaces 99 and 100
-STATUS_BY_SIGNAL = {63: 199, 64: 200}  # wrapper signals that stand for a status
-PREEMPTION_SIGNALS = (55, 56)  # a preempted best-effort task ends by these
-# The wrapper kills itself with these signals if it can't send the reason of a failed job start.
+CANNOT_START_STATUS = 200  # the cluster could not start the job; the end has a reason
+JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh exits so for 99 and 100
+STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status for each signal that ends the wrapper
+PREEMPTION_SIGNALS = (55, 56)  # signals that end a preempted best-effort task
+# Wrappers kill themselves by the signals below if no reason of a failed job start can be sent.
 START_FAILURE_SIGNALS = {
     57: (TransferFailureCause.JOB, "can not change to its working directory"),
     58: (TransferFailureCause.HOST, "can not write to its TMPDIR"),
@@ -19,7 +19,7 @@ START_FAILURE_SIGNALS = {
 
 
 def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
-    """Return cause and reason of a failed job start, if the end tells; else None."""
+    """Return the cause and reason of a failed job start from a wrapper's end; else None."""
     if end.signal in START_FAILURE_SIGNALS:
         cause, reason = START_FAILURE_SIGNALS[end.signal]
         return cause, f"{reason} on {end.host}"
@@ -31,12 +31,12 @@ def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
 
 
 def was_job_preempted(end: JobEnd) -> bool:
-    """Say whether the cluster preempted the job, by its accounting or the wrapper."""
+    """Say whether the accounting or the wrapper shows that a cluster preempted a job."""
     return end.is_preempted or end.signal in PREEMPTION_SIGNALS
 
 
 def wrapper_exit_status(end: JobEnd) -> int | None:
-    """Return the job's exit status from a wrapper's end; None for signal or no end.
+    """Return a job's exit status from its wrapper's end; None without an exit status.
 
     A wrapper killed while ending may leave any end except the statuses that run a job again.
     """

@@ -38,7 +38,7 @@ class EndPushKind(StrEnum):
 
 
 class Claim(StrEnum):
-    """The mechanism that keeps a recalled task's remote job from running."""
+    """The claim mechanism, which keeps the remote job of a recalled task from running."""
 
     NONE = "none"
     FILE = "file"
@@ -47,7 +47,7 @@ class Claim(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A local or remote batch system as this machine reaches it."""
+    """A [cluster.NAME] section: the location of a batch system and the access."""
 
     kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the batch system")
     root: str = setting("/var/lib/gridengine", "its $SGE_ROOT on this machine", form=ABSOLUTE_PATH)
@@ -73,7 +73,7 @@ class Cluster:
     cost: float = setting(1.0, "the cost of a slot there, compared with other clusters", "", 0, 1e9)
 
     def filled(self, name: str) -> "Cluster":
-        """Return the cluster section with all inherited values filled in."""
+        """Return a cluster's section with all inherited values filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
@@ -81,7 +81,7 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues(cluster: str, kind: str | None) -> str:
-    """Say why a site with this home cluster can't have transfer queues, else ''.
+    """Return the reason why a home cluster can't have transfer queues, else ''.
 
     `kind` is None for a site without a batch system, whose cluster has no section.
     """

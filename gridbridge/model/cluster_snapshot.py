@@ -13,16 +13,16 @@ from gridbridge.model.transfer_name import NO_TASK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobListRow:
-    """One job list row: a job, a running task, or an array's waiting tasks together."""
+    """One row of a job list: a job, a running task, or all waiting tasks of an array."""
 
     job_id: int
-    tasks: tuple[range, ...] = ()  # empty for a job that is no array
+    tasks: tuple[range, ...] = ()  # numbers of an array's tasks; empty: no array
     name: str
     owner: str
     state: JobState
-    queue: str = ""  # all.q@host; empty while pending
-    since: datetime | None = None  # start, or submission of a pending job; None if not printed
-    slots: int = 1  # slots of each task
+    queue: str = ""  # queue instance such as all.q@host; empty: pending
+    since: datetime | None = None  # time of start, or of submission while pending
+    slots: int = 1  # number of slots of each task
 
     @property
     def task(self) -> int:
@@ -31,11 +31,11 @@ class JobListRow:
 
     @property
     def task_count(self) -> int:
-        """The number of tasks in this row."""
+        """The number of tasks in the job list row."""
         return sum(map(len, self.tasks)) if self.tasks else 1
 
     def covers(self, task: int) -> bool:
-        """Whether this row contains the task; a row without tasks covers every task."""
+        """Whether the row contains a task; a row without task numbers contains every task."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
@@ -46,7 +46,7 @@ class ListedJobStatus:
     job_id: int
     owner: str
     rows: tuple[JobListRow, ...]
-    errors: tuple[str, ...] = ()  # one error for each failed task
+    errors: tuple[str, ...] = ()  # error texts, one for each failed task
     hindrances: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
 
     @property
@@ -62,16 +62,16 @@ _Rows = tuple[dict[int, JobListRow], tuple[JobListRow, ...]]
 class QueueInstanceStatus:
     """One queue on one host, a queue instance."""
 
-    name: str  # all.q@host
+    name: str  # name of the queue instance, such as all.q@host
     slots_used: int
-    slots_reserved: int  # slots of advance reservations
+    slots_reserved: int  # number of slots in advance reservations
     slots_total: int
     state: QueueInstanceState = OPEN
-    takes_batch: bool = True  # whether the queue takes batch jobs
-    sends_away: bool = False  # jobs run at a third cluster; slots do not count here
-    says_stay: bool = False  # the queue offers remote=FALSE: no job runs elsewhere
-    is_besteffort: bool = False  # all other jobs preempt the jobs of this queue
-    slots_yielding: int = 0  # used slots of jobs that others in the same queue preempt
+    takes_batch: bool = True  # whether the queue accepts batch jobs
+    sends_away: bool = False  # whether the queue sends its jobs to a third cluster
+    says_stay: bool = False  # whether the queue offers remote=FALSE and so runs all jobs itself
+    is_besteffort: bool = False  # whether all other jobs preempt the jobs of this queue
+    slots_yielding: int = 0  # number of slots used by preemptible jobs of the queue
 
     @property
     def queue(self) -> str:
@@ -85,18 +85,18 @@ class QueueInstanceStatus:
 
     @property
     def takes_work(self) -> bool:
-        """Whether batch jobs can start; any queue fact prevents job starts."""
+        """Whether batch jobs can start on the queue instance: no queue fact prevents starts."""
         return not self.state.facts and self.takes_batch
 
     @property
     def free_slots(self) -> int:
-        """Slots neither used nor reserved; 0 in a closed queue, never negative."""
+        """Number of slots neither used nor reserved; 0 in a closed queue, never negative."""
         free = self.slots_total - self.slots_used - self.slots_reserved
         return max(0, free) if self.takes_work else 0
 
     @property
     def free_for_others(self) -> int:
-        """Slots for an ordinary job, including slots of preemptible jobs."""
+        """Number of slots for an ordinary job: free slots, and slots of preemptible jobs."""
         yielding = self.slots_yielding if self.takes_work else 0
         return 0 if self.is_besteffort else self.free_slots + yielding
 
@@ -108,21 +108,21 @@ class ClusterSnapshot:
     cluster: str
     taken_at: datetime
     queues: tuple[QueueInstanceStatus, ...] = ()
-    jobs: Mapping[int, tuple[JobListRow, ...]]  # our rows by job id, in list order
-    copies: tuple[JobListRow, ...] = ()  # OAR's own copies of our jobs; not in `jobs`
-    pending: int  # eligible waiting tasks, without campaign tasks
-    free_slots: int  # free slots of own queues; shared hosts and consumables may allow fewer
-    besteffort_slots: int | None = None  # free slots for preemptible jobs; None: no such jobs
+    jobs: Mapping[int, tuple[JobListRow, ...]]  # rows of our jobs by job id
+    copies: tuple[JobListRow, ...] = ()  # OAR's copies of our jobs, not in `jobs`
+    pending: int  # number of eligible waiting tasks, without campaign tasks
+    free_slots: int  # number of free slots in own queues; consumables may allow fewer
+    besteffort_slots: int | None = None  # number of free slots for preemptible jobs
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def batch_slots(self) -> int:
-        """All slots of the cluster's own ordinary batch queues, open or closed."""
+        """Number of all slots in the cluster's own ordinary batch queues, open or closed."""
         return sum(queue.slots_total for queue in self._own_queues())
 
     @property
     def used_batch_slots(self) -> int:
-        """The used slots of the cluster's own ordinary batch queues."""
+        """Number of used slots in the cluster's own ordinary batch queues."""
         return sum(queue.slots_used for queue in self._own_queues())
 
     def _own_queues(self) -> Iterator[QueueInstanceStatus]:
@@ -132,7 +132,7 @@ class ClusterSnapshot:
                 yield queue
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobListRow | None:
-        """Return the row of a job's task, or the job's first row; None if unlisted."""
+        """Return the list row of a job's task, or the job's first row; None if unlisted."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
             return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
@@ -140,7 +140,7 @@ class ClusterSnapshot:
         return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
 
     def _rows_of(self, job_id: int) -> _Rows:
-        """Return an array's rows by single task, and its rows of several or all tasks."""
+        """Return an array's rows of single tasks by task, and all its other rows."""
         if job_id not in self._by_task:
             rows = self.jobs[job_id]
             alone = {row.task: row for row in reversed(rows) if row.task}
@@ -152,6 +152,6 @@ class ClusterSnapshot:
 class CampaignJobsAtCluster:
     """Jobs that campaigns sent to a cluster, recorded before the cluster is queried."""
 
-    jobs: frozenset[int] = frozenset()  # ids, also of jobs not released yet
-    released: frozenset[str] = frozenset()  # names of released jobs
-    is_watched: bool = False  # some program wants the cluster's answer
+    jobs: frozenset[int] = frozenset()  # ids of all jobs, released or held
+    released: frozenset[str] = frozenset()  # names of the released jobs
+    is_watched: bool = False  # whether a program waits for the cluster's answer

@@ -1,11 +1,11 @@
 """Parse and format Grid Engine numbers, memory and times (sge_types(5)).
 
-Hot programs load this module only for a queue with a mapping, so it imports only the errors.
+Starters load this module only for a queue with a mapping. The module imports only the errors.
 """
 
 from gridbridge.errors import ParseError
 
-MULTIPLIERS = {  # sge_types(5), memory_specifier
+MULTIPLIERS = {  # bytes of each memory unit (sge_types(5), memory_specifier)
     "k": 1000,
     "K": 1024,
     "m": 1000**2,
@@ -19,7 +19,7 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5); upper or lower case
+NO_LIMIT = ("INFINITY", "NONE")  # words for an unlimited amount, in any case (queue_conf(5))
 MOST = 1e18  # the largest valid amount: an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
@@ -34,7 +34,7 @@ def is_unlimited_amount(text: str) -> bool:
 def parse_amount(text: str) -> float:
     """Return an amount as a number: bytes, seconds, or a plain count.
 
-    Raises ParseError for other text, and for an amount below 0 or above MOST.
+    Raises ParseError for text that is no amount, and for an amount below 0 or above MOST.
     """
     try:
         number = _seconds(text.split(":")) if ":" in text else _number(text)
@@ -92,6 +92,6 @@ def strip_memory_unit(amount: str) -> str:
 
 
 def ceil_despite_rounding_error(number: float) -> int:
-    """Return the next whole number; floating-point rounding errors do not count."""
+    """Round a number up to a whole number, despite a floating-point rounding error."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -1,26 +1,26 @@
 """A job's request in any batch system, and the spec of a job to submit.
 
-Hot programs load this module. Each batch adapter parses its system's answers into a JobRequest.
+Starters load this module. Each batch adapter parses its system's answers into a JobRequest.
 """
 
 OURS = "gridbridge_"  # prefix of gridbridge's variables in a job's context
-OWN_QUEUES = f"{OURS}queues"  # the owner's queue list of a job pinned to a transfer queue
+OWN_QUEUES = f"{OURS}queues"  # the owner's queue list while the service restricts the queues
 OWN_START = f"{OURS}start"  # the owner's start time of a deferred job; 0 for none
-OWN_JOB = f"{OURS}job"  # the deferred job's number, because qresub copies the context
-OWN_HOLD = f"{OURS}hold"  # the service, not the starter, has held a task
-BALANCE = f"{OURS}balance"  # set by the owner: `no` keeps rebalance from moving the job
+OWN_JOB = f"{OURS}job"  # the deferred job's number, by which a qresub copy is recognised
+OWN_HOLD = f"{OURS}hold"  # the mark of a job whose task the service, not the starter, held
+BALANCE = f"{OURS}balance"  # the owner's `no` keeps rebalance from moving the job
 YIELDS = "besteffort"  # the OAR type of preemptible jobs
-LATEST_S = 2**32 - 1  # Grid Engine keeps no later start time
-FAR_S = 2051222400  # the start time of a deferred job: 2035
-# Characters of a relation behind a property's name; no name contains any of them.
+LATEST_S = 2**32 - 1  # latest start time that Grid Engine can store
+FAR_S = 2051222400  # start time of a deferred job, in the year 2035
+# Characters of SQL relations; no property name contains any of these characters.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
-VALUELESS = (IS_NULL, NOT_NULL)  # relations without a value behind them
+VALUELESS = (IS_NULL, NOT_NULL)  # SQL relations that take no value
 EMPTY = "''"
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 HOSTNAME, QNAME = "hostname", "qname"
-USUAL = (  # usual shortcuts of every cell's resources (complex(5)); a cell's own may differ
+USUAL = (  # usual shortcut of each resource (complex(5)); a cell may differ
     "a=arch c=calendar core=m_core dwg=display_win_gui h=hostname la=load_avg ll=load_long"
     " lm=load_medium ls=load_short mci=min_cpu_interval mf=mem_free mt=mem_total mu=mem_used"
     " nla=np_load_avg nll=np_load_long nlm=np_load_medium nls=np_load_short p=num_proc q=qname"
@@ -30,25 +30,25 @@ USUAL = (  # usual shortcuts of every cell's resources (complex(5)); a cell's ow
 )
 SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
 
-VALUES = "gb_"  # prefix of the sensor's load values
-AT_HOME = ("remote", HOSTNAME, QNAME)  # resources that name places of the local cluster
+VALUES = "gb_"  # prefix of the load sensor's load values
+AT_HOME = ("remote", HOSTNAME, QNAME)  # resources with local names or values
 
 Pairs = tuple[tuple[str, str], ...]
-Variant = tuple[Pairs | None, str | None]  # other hard resources and queues for a request
+Variant = tuple[Pairs | None, str | None]  # replacement of hard resources and queues
 
 
 def resource_long_name(resource: str) -> str:
-    """Return a resource's long name for its name or usual shortcut, as qsub does."""
+    """Return the long name of a resource, which may be given by its usual shortcut."""
     return SHORTCUTS.get(resource, resource)
 
 
 def is_home_only_resource(resource: str) -> bool:
-    """Say whether a resource names home places and is never requested remotely."""
+    """Say whether a resource has only local names and is never requested remotely."""
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
 class JobRequest:
-    """A job's immutable request; unrequested values are empty. `but` makes copies."""
+    """A job's immutable request; values that the job does not request are empty."""
 
     __slots__ = (
         "checkpoint",
@@ -100,23 +100,23 @@ class JobRequest:
         self.owner = owner
         self.hard = hard
         self.soft = soft
-        self.either = either  # hard alternatives: one resource of each tuple is enough
+        self.either = either  # alternatives: one hard resource of each tuple is enough
         self.context = context
-        self.variables = variables  # names of environment variables that the owner set
+        self.variables = variables  # names of the environment variables set by the owner
         self.queues = queues
-        self.targets = targets  # queues at the remote cluster, if the mapping names any
-        self.stays = stays  # remotely the job requests queues that send no jobs on
-        self.types = types  # OAR job types; YIELDS also holds at Grid Engine
-        self.groups = groups  # OAR groups of (nodes, slots a node); empty: one node
-        self.ranges = ranges  # slot ranges as requested: `smp 2-4,8`
+        self.targets = targets  # remote queues that the mapping names; empty: none
+        self.stays = stays  # whether the remote job must not be sent to a third cluster
+        self.types = types  # OAR job types; YIELDS also has a meaning for Grid Engine
+        self.groups = groups  # (node count, slots on each) of an OAR request; empty: one node
+        self.ranges = ranges  # requested environment and slot ranges, such as `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
         self.notify = notify
         self.priority = priority
         self.share = share
-        self.start = start  # earliest start time; 0: at once
+        self.start = start  # earliest start time in epoch seconds; 0: at once
         self.submitted = submitted  # submission time; Grid Engine resets this time on a reschedule
-        self.rerun = rerun  # yes, no, or empty: the queue decides
+        self.rerun = rerun  # whether the job may run again: yes, no, or empty (as its queue says)
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
@@ -126,13 +126,13 @@ class JobRequest:
 
     @property
     def own_queues(self) -> str:
-        """The owner's queue list, also while the job is pinned to a transfer queue."""
+        """The owner's queue list, even while the service restricts the job's queues."""
         listed = dict(self.context).get(OWN_QUEUES, "")
         return listed.replace(" ", ",") or self.queues
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the job may only start in a transfer queue, for a task to be adopted."""
+        """Whether the service restricts the job to a transfer queue until a task's adoption."""
         return OWN_QUEUES in dict(self.context)
 
     @property
@@ -142,7 +142,7 @@ class JobRequest:
 
     @property
     def own_start(self) -> int:
-        """The start time that the owner requested, also of a deferred job; 0 for none.
+        """The start time that the job's owner requested, in epoch seconds; 0 for none.
 
         The owner may write any text into the job's context; an invalid time counts as none.
         """
@@ -151,21 +151,21 @@ class JobRequest:
 
     @property
     def odd_start(self) -> str:
-        """The invalid text in place of the owner's start time; '' for a valid time."""
+        """An invalid text stored as the owner's start time; '' for a valid time."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
     def deferred_job(self) -> int:
-        """The job for which the service set this start time; 0 for none or invalid."""
+        """The number of the job whose start time the service set; 0 without such a job."""
         text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return int(text) if is_number else 0
 
 
 class JobSpec:
-    """All that a cluster needs to run a job; each new field has a default."""
+    """The description of a job to submit: all values that a cluster needs to run the job."""
 
     __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "tasks", "transfer")
 
@@ -181,14 +181,14 @@ class JobSpec:
         slots: int = 1,
         tasks: int = 0,
     ) -> None:
-        self.transfer = transfer  # the transfer name: job name and account
+        self.transfer = transfer  # transfer name, used as job name and account
         self.request = request
         self.script = script
         self.shell = shell
-        self.cwd = cwd  # empty: the owner's home
+        self.cwd = cwd  # working directory; empty: the owner's home directory
         self.pe = pe  # parallel environment; empty: a serial job
-        self.slots = slots  # slots of each task
-        self.tasks = tasks  # tasks of an array; 0: no array
+        self.slots = slots  # number of slots of each task
+        self.tasks = tasks  # number of an array's tasks; 0: no array
 
     def but(self, **changes: object) -> "JobSpec":
         """Return a copy of the job spec with some fields replaced."""

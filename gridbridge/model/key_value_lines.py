@@ -1,7 +1,7 @@
 """Lines of `key=value`, the form of all messages between gridbridge processes.
 
 A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can
-read and write the lines. Hot programs load this module, so it imports only the errors.
+read and write the lines. The module imports only the errors, for fast starters.
 """
 
 from gridbridge.errors import ParseError
@@ -15,9 +15,9 @@ def encode_key_value_lines(values: dict[str, str]) -> bytes:
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode key=value lines; ParseError for bad keys, bad escapes or a cut end.
+    """Decode key=value lines; ParseError for invalid keys or escapes, or a truncated end.
 
-    Unknown and repeated keys are bad. With `keys` None every key is allowed.
+    Unknown and repeated keys are errors. With `keys` None, every key is allowed.
     """
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")

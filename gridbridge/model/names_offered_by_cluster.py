@@ -1,6 +1,6 @@
 """The names that jobs may request at a cluster, as published lines.
 
-The service queries each cluster for its names from time to time. Hot programs load this module for
+The service queries each cluster for its names from time to time. Starters load this module for
 a job with requests. Unknown names are refused before submission, and a job in a local-only queue is
 never sent on.
 """
@@ -11,23 +11,23 @@ TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.model.job_request import JobRequest
 
-ANY = "*"  # in the names of a kind: every name may be requested
+ANY = "*"  # offered name that stands for every name of its kind
 NO_RULE = "="  # the rule of a cluster whose queues have no parallel environment
-ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots on each host
+ON_ONE_HOST = "$pe_slots"  # allocation_rule with all slots on one host (sge_pe(5))
 
 
 class NamesOfferedByCluster:
-    """The names that a cluster knows, by kind."""
+    """The resources, queues and other names that jobs may request at a cluster, by kind."""
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
-    resource: frozenset[str]  # requestable resources, with their shortcuts
-    string: frozenset[str]  # string resources; ANY: unknown
+    resource: frozenset[str]  # names and shortcuts of requestable resources
+    string: frozenset[str]  # names of the resources with text values; ANY: unknown
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # OAR nodes that run jobs, can be powered on or return soon
-    rule: frozenset[str]  # NAME=RULE of the queues' parallel environments; ANY: unknown
+    node: frozenset[str]  # names of usable OAR nodes, also of nodes that can be powered on
+    rule: frozenset[str]  # NAME=RULE for each parallel environment of a queue; ANY: unknown
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
@@ -41,7 +41,7 @@ class NamesOfferedByCluster:
         ) == encode_offered_names(vocabulary)
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment with `slots` slots on each node; '' for none.
+        """Return a parallel environment that gives `slots` slots on each node; '' for none.
 
         ANY means that no environment is needed, or that the rules are unknown.
         """
@@ -53,20 +53,20 @@ class NamesOfferedByCluster:
 
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
-    """Encode a vocabulary for publication: a line `KIND=NAME NAME ...` for each kind."""
+    """Encode a cluster's offered names: a line `KIND=NAME NAME ...` for each kind."""
     return key_value_lines.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
 
 
 def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
-    """Decode a published vocabulary; ParseError for invalid lines."""
+    """Decode a cluster's published names; ParseError for invalid lines."""
     read = key_value_lines.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
     return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Say which parallel environment a cluster lacks."""
+    """Describe the parallel environment that a job needs and a cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
 
@@ -75,7 +75,7 @@ class LocalOnlyQueues:
     """The queues of a remote cluster that send no jobs on to a third cluster."""
 
     queues: str  # comma-separated queue names
-    all_say: str  # yes: `-l remote=false` matches each of these queues
+    all_say: str  # yes: a job with `-l remote=false` fits each local-only queue
 
     def __init__(self, *, queues: str, all_say: str = "") -> None:
         self.queues = queues
@@ -93,10 +93,10 @@ class LocalOnlyQueues:
         return request.but(targets=targets, stays=stays)
 
     def kept(self, targets: str) -> tuple[str, bool]:
-        """Return the queues to request, and whether to request `remote=false`.
+        """Return the queues for a remote job, and whether to request `remote=false`.
 
-        `targets` are the queues that a mapping names, '' for any. Without a known local-only queue
-        among the targets, the targets are requested unchanged.
+        `targets` are the queues that a mapping names, '' for any queue. Targets without a known
+        local-only queue are requested unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -108,7 +108,7 @@ class LocalOnlyQueues:
         return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
-        """Return a request for local-only queues; None if the request excludes these.
+        """Restrict a request to local-only queues; None if no local-only queue fits.
 
         `remote=false` makes patterns safe; without `remote=false` the queue names must be known.
         """

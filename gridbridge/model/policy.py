@@ -1,7 +1,7 @@
 """The whole gridbridge.toml as values, with the sections of all capabilities.
 
 A section of the file is a class and a key is a field. `model.settings.setting_of_field` describes a
-key for the reader, the shipped sample and docs/reference/configuration.md. The sections of a
+key for the parser, the shipped sample and docs/reference/configuration.md. The sections of a
 capability are in the capability's folder of the model.
 """
 
@@ -68,16 +68,16 @@ class Policy:
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}
-        object.__setattr__(self, "clusters", clusters)  # the class is frozen
+        object.__setattr__(self, "clusters", clusters)  # assignment is an error in a frozen class
 
     @property
     def is_personal(self) -> bool:
-        """Whether the site is one person's, with an embedded home cluster."""
+        """Whether the site belongs to one person and has an embedded home cluster."""
         return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
 
     @property
     def why_no_queues(self) -> str:
-        """Say why the site can have no transfer queues; '' if transfer queues work."""
+        """Return the reason why the site can have no transfer queues; '' if the site can."""
         return why_no_transfer_queues(self.site.cluster, self.local.kind if self.local else None)
 
     @property
@@ -86,7 +86,7 @@ class Policy:
         return frozenset(queue.cluster for queue in self.queues.values())
 
     def queues_at(self, cluster: str) -> tuple[str, ...]:
-        """Return our transfer queues at a cluster; only the home cluster has any."""
+        """Return the site's transfer queues at a cluster; only the home cluster has any."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property

@@ -1,6 +1,6 @@
 """Values of the published JSON files, the service's state for everybody.
 
-The files contain nothing beyond `qstat`: no job arguments and no environments.
+The files contain no more than qstat shows: no job arguments and no environments.
 """
 
 from collections.abc import Mapping
@@ -13,31 +13,31 @@ from gridbridge.model.states import JobState, QueueInstanceState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransfer:
-    """One attempt to run a task remotely; unknown texts are empty, other values None."""
+    """A published attempt to run a task remotely; unknown values are empty or None."""
 
-    transfer: str  # gb.<cluster>.<job>.<task>.<attempt>
+    transfer: str  # transfer name: gb.<cluster>.<job>.<task>.<attempt>
     owner: str
-    queue: str  # the local transfer queue
-    remote: str  # cluster
+    queue: str  # name of the local transfer queue
+    remote: str  # name of the remote cluster
     remote_id: int | None = None
-    phase: str  # StarterPhase
-    desired: str = ""  # DesiredLocalJobState
-    local_state: str = ""  # letters of qstat, as last seen
-    local_since: datetime | None = None  # start or submission of the local task, from qstat
+    phase: str  # value of StarterPhase
+    desired: str = ""  # value of DesiredLocalJobState
+    local_state: str = ""  # last listed state of the local job, in qstat's letters
+    local_since: datetime | None = None  # start or submission time of the local task
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # JobStateFact
+    remote_facts: tuple[str, ...] = ()  # values of JobStateFact for the remote job
     remote_host: str = ""
-    since: datetime | None = None  # begin of the remote state
-    missing_since: datetime | None = None  # begin of the job's absence from remote job lists
+    since: datetime | None = None  # begin of the remote job's state
+    missing_since: datetime | None = None  # time since which remote lists lack the job
     created_at: datetime
-    outcome: str = ""  # the remote job's end, once known
+    outcome: str = ""  # the remote job's end; empty: not known
     closed_at: datetime | None = None
-    cause: str = ""  # TransferFailureCause
-    reason: str = ""  # the cause in words, or the progress
+    cause: str = ""  # value of TransferFailureCause
+    reason: str = ""  # cause of a delay or failure in words, or the progress
 
     @property
     def there(self) -> JobState:
-        """The state of the remote job."""
+        """The state of the remote job, from the published facts."""
         return JobState(self.remote_facts, self.remote_state)
 
 
@@ -55,17 +55,17 @@ class PublishedTransferHistory:
 
     transfer: PublishedTransfer
     events: tuple[PublishedTransferEvent, ...] = ()
-    left_out: int = 0  # events between the first and the last ones
+    left_out: int = 0  # number of omitted events between the first and the last events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferTask:
     """A local task with its owner's transfers, first attempt first."""
 
-    job: str  # 12, or 12.3 for a task of an array
+    job: str  # local job id, such as 12, or 12.3 for a task of an array
     attempts: tuple[PublishedTransferHistory, ...] = ()
-    left_out: int = 0  # earlier attempts
-    is_proved: bool = True  # the home job list showed the task with this owner
+    left_out: int = 0  # number of omitted earlier attempts
+    is_proved: bool = True  # whether the home job list showed the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class PublishedOpenTransfers:
 class PublishedQueueOnHost:
     """One queue on one host, a queue instance."""
 
-    name: str  # all.q@host
+    name: str  # name of the queue instance, such as all.q@host
     used: int
     reserved: int
     total: int
-    state: str = ""  # letters of qstat -f
-    facts: tuple[str, ...] = ()  # QueueInstanceStateFact
+    state: str = ""  # state of the queue instance in the letters of qstat -f
+    facts: tuple[str, ...] = ()  # values of QueueInstanceStateFact
 
     @property
     def host(self) -> str:
@@ -93,23 +93,23 @@ class PublishedQueueOnHost:
 
     @property
     def known(self) -> QueueInstanceState:
-        """The state of the queue instance."""
+        """The state of the queue instance, from the published facts."""
         return QueueInstanceState(self.facts, self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterStatus:
-    """A cluster's last good answer, and the trouble of its last query."""
+    """A cluster's last good answer, and the error of its last query."""
 
     cluster: str
     asked_at: datetime
-    taken_at: datetime | None = None  # None before its first good answer
-    trouble: str = ""  # error of the last query
-    pending: int | None = None  # eligible waiting tasks of all owners
+    taken_at: datetime | None = None  # time of the last good answer; None: no good answer yet
+    trouble: str = ""  # error of the last query; empty: no error
+    pending: int | None = None  # number of eligible waiting tasks of all owners
     free_slots: int | None = None
-    slots: int | None = None  # slots of the cluster's own batch queues
-    used: int | None = None  # used slots of these queues
-    besteffort_slots: int | None = None  # free slots for preemptible campaign tasks
+    slots: int | None = None  # number of slots in the cluster's own batch queues
+    used: int | None = None  # number of used slots in the cluster's own batch queues
+    besteffort_slots: int | None = None  # number of free slots for campaign tasks
     queues: tuple[PublishedQueueOnHost, ...] = ()
 
 
@@ -127,49 +127,49 @@ class PublishedTransferQueue:
 class PublishedConfigurationStatus:
     """The gridbridge.toml in force, and the problems of a newer refused file."""
 
-    sha256: str  # digest of the file's bytes
+    sha256: str  # digest of the gridbridge.toml in force
     since: datetime
-    refused_sha256: str = ""  # digest of the refused file; empty if unreadable
-    refused: tuple[str, ...] = ()  # problems of the refused file
+    refused_sha256: str = ""  # digest of the refused gridbridge.toml; empty: unreadable
+    refused: tuple[str, ...] = ()  # problems of the refused gridbridge.toml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedServiceStatus:
     """The running service: version, transfer queues and configuration."""
 
-    cluster: str  # the home cluster
+    cluster: str  # name of the home cluster
     version: str
     started_at: datetime
     keep_closed_h: float
     routes: tuple[PublishedTransferQueue, ...] = ()
     configuration: PublishedConfigurationStatus | None = None
-    full: str = ""  # a full folder of the service, which closes the queues
+    full: str = ""  # path of a full folder, which closes the transfer queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRemoteUsage:
     """The usage of a local task's remote jobs, in the order of their ends."""
 
-    job: str  # 12, or 12.3 for a task of an array
+    job: str  # local job id, such as 12, or 12.3 for a task of an array
     records: tuple[RemoteJobRunAccounting, ...] = ()
-    left_out: int = 0  # earlier records
+    left_out: int = 0  # number of omitted earlier records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingProgress:
-    """The reading progress in a cluster's accounting file."""
+    """The progress in reading a cluster's accounting file."""
 
     cluster: str
     path: str
-    read_at: datetime | None = None  # None before the first time
-    is_behind: bool = False  # the file has more lines than one round reads
-    trouble: str = ""  # error of the last reading
-    skipped: int = 0  # unreadable lines under our accounts
+    read_at: datetime | None = None  # time of the last reading; None: never read
+    is_behind: bool = False  # whether the file has more lines than one round reads
+    trouble: str = ""  # error of the last reading; empty: no error
+    skipped: int = 0  # number of unreadable lines that name a transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingPositions:
-    """The reading progress in every accounting file."""
+    """The progress in reading every cluster's accounting file."""
 
     readings: tuple[PublishedAccountingProgress, ...] = ()
 
@@ -189,7 +189,7 @@ class PublishedFastJobFailure:
 
     job: int
     owner: str
-    was_accepted: bool  # the cluster had accepted it
+    was_accepted: bool  # whether the remote cluster had accepted the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,12 +197,12 @@ class PublishedClusterBreaker:
     """The circuit breaker of a cluster: its fast failures and the end of its pause."""
 
     cluster: str
-    failed: tuple[PublishedFastJobFailure, ...] = ()  # successive failures since the last closing
-    owners: tuple[str, ...] = ()  # owners of the failures that closed the queues, two at most
-    times: int = 0  # closings since a remote job ran; closings by one owner count once
-    failures: int = 0  # failed jobs that closed the queues
+    failed: tuple[PublishedFastJobFailure, ...] = ()  # successive fast failures
+    owners: tuple[str, ...] = ()  # at most two owners of the jobs whose failure closed the queues
+    times: int = 0  # how often the queues closed since a remote job last ran
+    failures: int = 0  # number of failed jobs that closed the queues
     until: datetime | None = None  # end of the pause; then a job may probe the cluster
-    cause: str = ""  # TransferFailureCause of the last failure
+    cause: str = ""  # value of TransferFailureCause of the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +223,7 @@ class PublishedLoadValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFilesSnapshot:
-    """The contents of all published files at one moment; None for a missing file."""
+    """The contents of all published files at one moment; a missing file is None."""
 
     service: PublishedServiceStatus | None = None
     load: PublishedLoadValues | None = None

@@ -1,4 +1,4 @@
-"""Parse attributes of Grid Engine objects as qconf(1) prints these, also by host."""
+"""Parse attributes of Grid Engine objects in the output of qconf(1), also by host."""
 
 import re
 from collections.abc import Container, Mapping
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gridbridge.model.fixed_paths import BEST_EFFORT
 
-QconfSettings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
+QconfSettings = Mapping[str, str]  # value of each attribute of one qconf(1) object
 
-PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] (queue_conf(5))
+PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # overrides by host or group (queue_conf(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class ValuesByHost:
     others: tuple[tuple[str, str], ...] = ()  # (host or host group, value) pairs
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return the value for a host; a host's own value comes first (queue_conf(5)).
+        """Return an attribute's value for a host, the host's own value first (queue_conf(5)).
 
         A host's value replaces the whole default value, also the value of a list.
         """
@@ -38,14 +38,14 @@ def parse_values_by_host(text: str) -> ValuesByHost:
 def queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
     """Return a queue attribute's default value and the value of each host or group.
 
-    Each value comes with the suffix of the queue's name in qconf(1): empty, `@n1` or `@@big`.
+    Each value has a suffix, as behind the queue's name in qconf(1): empty, `@n1` or `@@big`.
     """
     values = parse_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 
 
 def queue_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Parse a queue's list of pairs by host, as queue_value_by_host returns values."""
+    """Parse a queue's list `a=1,b=2` by host, with the suffixes of queue_value_by_host."""
     return tuple((where, parse_qconf_pairs(value)) for where, value in queue_value_by_host(text))
 
 

@@ -14,13 +14,13 @@ T = TypeVar("T")
 class ConfigTextFormat:
     """The required form of a text value, with a description for people."""
 
-    holds: Callable[[str], object]  # truthy for a valid text
+    holds: Callable[[str], object]  # check of a text, truthy for a valid text
     right: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKeyDescription:
-    """The description of a configuration key besides its type and default."""
+    """The description of a configuration key: meaning, unit, limits and form."""
 
     meaning: str
     unit: str
@@ -39,7 +39,7 @@ ACCOUNT = ConfigTextFormat(
     right="the name of an account that is not root",
 )
 OBJECT_NAME = (
-    ConfigTextFormat(  # stricter than sge_types(1), object_name: no wildcards, no sh syntax
+    ConfigTextFormat(  # stricter than object_name of sge_types(1): no wildcard or sh syntax
         holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
         right="letters, digits, _ . + and -, a letter or digit first",
     )
@@ -93,7 +93,7 @@ def setting(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Define a key with its default; `inherits` names the source of an empty value."""
+    """Define a configuration key; `inherits` names the source of an empty value."""
     metadata = about(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)
@@ -124,10 +124,10 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
 
 
 class UserMap(dict[str, str]):
-    """Remote accounts of people whose remote account has another name."""
+    """Remote accounts of people whose account has another name at a remote cluster."""
 
     def account_of(self, person: str) -> str:
-        """Return a person's remote account; an unlisted person has the same name there."""
+        """Return a person's remote account, by default the account of the same name."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:

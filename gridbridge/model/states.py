@@ -27,11 +27,11 @@ class JobStateFact:
 
 
 class QueueInstanceStateFact:
-    """The facts that may hold for a queue instance; each prevents batch job starts."""
+    """The facts that may hold for a queue instance; each fact prevents batch job starts."""
 
     ERROR = "error"  # queue error, until somebody clears the error
     DISABLED = "disabled"  # disabled by a person
-    OFF_HOURS = "off-hours"  # disabled or suspended by the queue's calendar
+    OFF_HOURS = "off-hours"  # disabled or suspended by the calendar of the queue
     SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
     BY_HAND = "by-hand"  # a person suspended the queue
     UNREACHABLE = "unreachable"  # the host of the queue is silent
@@ -63,7 +63,7 @@ class StateFacts:
         self.text = text
 
     def __eq__(self, state: object) -> bool:
-        """Say whether both states have the same class, facts and text."""
+        """Say whether two states have the same class, facts and text."""
         if not isinstance(state, StateFacts) or type(self) is not type(state):
             return NotImplemented
         return (self.facts, self.text) == (state.facts, state.text)
@@ -118,7 +118,7 @@ class JobState(StateFacts):
 
     @property
     def has_begun(self) -> bool:
-        """Whether the job's first process was started."""
+        """Whether the job's first process has been started."""
         return self.is_running and JobStateFact.STARTING not in self.facts
 
     @property

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.published import PublishedTransfer, PublishedTransferEvent
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown of an attempt with more events
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces control characters
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown at the begin and end of a long history
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # character shown for a control character
 
 
 def printable_text(text: str) -> str:
-    """Replace control characters in people's texts, which could control a terminal."""
+    """Replace control characters of users' texts, which could control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
@@ -40,7 +40,7 @@ class ClusterStatusReport:
     cluster: str
     answers: bool
     taken_at: datetime | None
-    waiting: int | None  # eligible waiting tasks of all owners
+    waiting: int | None  # number of eligible waiting tasks of all owners
     free_slots: int | None
     why: str
 
@@ -61,7 +61,7 @@ class TransferQueueReport:
 class TransferReport:
     """A transfer and the event that it waits for."""
 
-    job: str  # 12, or 12.3
+    job: str  # local job id, such as 12, or 12.3 for a task of an array
     transfer: PublishedTransfer
     waits_for: str
 
@@ -75,7 +75,7 @@ class SiteStatusReport:
     queues: tuple[TransferQueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
     drained: tuple[str, ...] = ()  # drained clusters without a transfer queue, with reasons
-    late: tuple[str, ...] = ()  # stuck or paused rounds of other programs
+    late: tuple[str, ...] = ()  # findings about stuck or paused rounds of other programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class TransferAttemptExplanation:
     where: str
     here: str
     there: str
-    waits_for: str  # empty for a closed transfer
+    waits_for: str  # event that the transfer waits for; empty: a closed transfer
     events: tuple[PublishedTransferEvent, ...]
-    left_out: int = 0  # events between the first and the last ones
+    left_out: int = 0  # number of omitted events between the first and the last events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +97,15 @@ class LocalTaskExplanation:
 
     job: str
     attempts: tuple[TransferAttemptExplanation, ...]
-    left_out: int = 0  # earlier attempts
+    left_out: int = 0  # number of omitted earlier attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDecision:
-    """A program's decision from the state file, with the inputs to repeat it."""
+    """A program's decision from the state file, with the inputs to repeat the decision."""
 
     number: int
     at: datetime
     program: str
     sentence: str
-    inputs: Mapping[str, object]  # JSON values
+    inputs: Mapping[str, object]  # JSON values of the decision's inputs

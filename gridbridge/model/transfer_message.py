@@ -8,25 +8,25 @@ from gridbridge.errors import ParseError
 from gridbridge.model import key_value_lines
 
 MAX_BYTES = 4096
-MOST_REASON = 200  # characters of a reason that the service stores and logs
-MOST_VALUE = 256  # characters of other values; a host name is as long
-REQUEUE = 99  # sge_shepherd(8): Grid Engine runs the task again after this exit status
-ERROR = 100  # sge_shepherd(8): this exit status puts the job into error state
+MOST_REASON = 200  # largest number of characters in a stored or logged reason
+MOST_VALUE = 256  # largest number of characters in any other value, such as a host name
+REQUEUE = 99  # exit status after which Grid Engine runs the task again (sge_shepherd(8))
+ERROR = 100  # exit status that puts the job into error state (sge_shepherd(8))
 
 
 class TransferMessageKind:
     """The kind of a spool message."""
 
-    RECORD = "record"  # from the starter: its progress; the file proves the owner of the transfer
-    ASK = "ask"  # from a restarted task's starter: query for a transfer to adopt
+    RECORD = "record"  # from the starter: the progress; the file proves the transfer's owner
+    ASK = "ask"  # from a restarted task's starter: a query for the transfer to adopt
     INTENT = "intent"  # from a method: the state that the local job should have
-    SPARED = "spared"  # from a method: the local h_rt has passed; the remote limit decides
+    SPARED = "spared"  # from a method: the local h_rt has passed and the job goes on
     ENDED = "ended"  # from the remote wrapper: the job's end and usage
     CLOSED = "closed"  # from the starter: the transfer is over and has no job any more
 
 
 class StarterPhase:
-    """A starter's progress; the starter records each phase before the next act."""
+    """The phase of a starter's progress, recorded before the starter's next act."""
 
     SUBMITTING = "submitting"  # a remote job may exist, held, under the transfer's name
     HELD = "held"  # the remote job id is known
@@ -34,14 +34,14 @@ class StarterPhase:
 
 
 class TransferOutcome:
-    """The end of a transfer for the local job, which its starter performs."""
+    """The end of a transfer for the local job, which the job's starter carries out."""
 
-    EXIT = "exit"  # the job exited with exit_status
-    SIGNAL = "signal"  # the job was killed by `signal`
+    EXIT = "exit"  # the job exited with the status in key `exit_status`
+    SIGNAL = "signal"  # the job was killed by the signal in key `signal`
     REQUEUE = "requeue"  # exit 99: no remote job lives, so Grid Engine runs the task again
-    RECALL = "recall"  # no end: the service recalls the job if the job still waits
-    AGREE = "agree"  # no end: `desired` is the true local state, not the state from methods
-    ERROR = "error"  # exit 100: an administrator must act; see `reason`
+    RECALL = "recall"  # a request, no end: bring the job home if the job still waits
+    AGREE = "agree"  # a request, no end: bring the remote job to the state in key `desired`
+    ERROR = "error"  # exit 100: the job enters the error state, for an administrator
 
     WISHES = (RECALL, AGREE)
 
@@ -50,12 +50,12 @@ class TransferFailureCause:
     """The cause of a failure or delay, by which programs decide."""
 
     UNKNOWN = "unknown"  # a cause that this version does not know
-    UNREACHED = "unreached"  # the cluster gave no answer, or rejected the job for now
+    UNREACHED = "unreached"  # the cluster gave no answer or rejected the job temporarily
     DENIED = "denied"  # the cluster rejects all jobs from this site
     BLOCKED = "blocked"  # the cluster put the job into the error state
     VANISHED = "vanished"  # the cluster neither lists the job nor has its accounting record
     DISPUTED = "disputed"  # the job's remote accounting records contradict each other
-    LOST = "lost"  # nobody at the cluster saw the job's end
+    LOST = "lost"  # the remote cluster has no exit status or signal of the job
     PREEMPTED = "preempted"  # the cluster preempted the job
     HOST = "host"  # the remote host could not start the job
     BARRED = "barred"  # the cluster refuses the job's owner, or a limit of the owner is reached
@@ -63,10 +63,10 @@ class TransferFailureCause:
     REFUSED = "refused"  # the cluster refused the job's request
     UNMAPPABLE = "unmappable"  # the job's request can't be translated for the cluster
     JOB = "job"  # the job's own shell, input or output is missing
-    HERE = "here"  # the starter failed for a reason at home
+    HERE = "here"  # the starter failed at the home cluster
     RECALLED = "recalled"  # home recalled the job
-    FENCED = "fenced"  # home held the claim, or the claim failed
-    UNGRANTED = "ungranted"  # the job got no claim grant
+    FENCED = "fenced"  # the remote job ended because home held the claim, or the claim failed
+    UNGRANTED = "ungranted"  # the remote job got no claim grant
     DROPPED = "dropped"  # gridbridge.toml no longer has the remote cluster
 
 
@@ -83,29 +83,29 @@ class TransferMessage:
 
     kind: str
     transfer: str
-    at: str  # epoch seconds by the writer's clock; the wrapper uses the file's time
-    remote: str  # cluster
-    queue: str  # the local transfer queue
+    at: str  # time of writing in epoch seconds, by the writer's clock
+    remote: str  # name of the remote cluster
+    queue: str  # name of the local transfer queue
     phase: str
     remote_id: str
     wake: str  # name of the starter's FIFO in the spool's wake directory
     desired: str
     outcome: str
     exit_status: str
-    signal: str  # signal number
+    signal: str  # number of the signal that killed the job
     wallclock_s: str
     user_s: str
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str  # a sentence for people
+    reason: str  # cause in a sentence for people
     cause: str
     stage: str  # the remote folder of the job's files; empty: none, or removed
-    claim: str  # in a record: model.transfer.claim; in an end: the side that fenced the job
-    guard: str  # in a record: guard of a rescheduled task (model.transfer.guard)
-    restarted: str  # in an ask: yes from a rescheduled task
-    submitted: str  # in a record or ask: submission time of the local job (numbers wrap)
-    rerun: str  # yes or no: the local job may run again (qsub -r); empty: unset
+    claim: str  # claim on the remote job; in an end message, the side that fenced the job
+    guard: str  # kind of guard on the local task, in a record (model.transfer.guard)
+    restarted: str  # yes: the task that asks was rescheduled
+    submitted: str  # submission time of the local job, because job numbers wrap
+    rerun: str  # whether the local job may run again (qsub -r): yes, no, or empty
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -123,7 +123,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message fully tells a job's end; a cut message does not."""
+        """Say whether the message has a job's complete end; a truncated message has not."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -138,21 +138,21 @@ def encode_transfer_message(message: TransferMessage) -> bytes:
 
 
 def encode_message_cutting_reason(message: TransferMessage) -> bytes:
-    """Encode a message in at most MAX_BYTES bytes; a long reason is cut."""
+    """Encode a message in at most MAX_BYTES bytes; a long reason is shortened."""
     while len(data := encode_transfer_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
 
 def shorten_reason(sentence: str) -> str:
-    """Return an outside sentence, cut to the length of stored and logged reasons."""
+    """Cut another program's sentence to the length of stored and logged reasons."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
     """Return the key of a value that is too long to store, '' for none.
 
-    A reason is cut later, and only a record keeps a stage folder, so neither value counts.
+    Reasons and stage folders are exempt: a reason is cut later, and only a record has a folder.
     """
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -160,7 +160,7 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; ParseError for bytes that encode_message never writes.
+    """Decode a message; ParseError for bytes that encode_transfer_message never writes.
 
     A failure cause from a newer program becomes UNKNOWN.
     """

@@ -9,7 +9,7 @@ from gridbridge.errors import ParseError
 
 PREFIX = "gb"
 WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negative numbers
-NO_TASK = 0  # a job that is no array; Grid Engine's ja_task_id is then 1, or `undefined`
+NO_TASK = 0  # task number in the transfer name of a job that is no array
 
 
 class TransferId:
@@ -34,7 +34,7 @@ class TransferId:
 
     @property
     def local(self) -> str:
-        """The local job id as Grid Engine commands take it: `12`, or `12.3` for a task."""
+        """The local job id for Grid Engine's commands: `12`, or `12.3` for a task."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
@@ -49,7 +49,7 @@ def parse_transfer_name(name: str) -> TransferId:
 
 
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
-    """Parse `12` or `12.3` into job and task (NO_TASK if absent), else ParseError."""
+    """Parse job id `12` or `12.3` into job and task; the task of `12` is NO_TASK."""
     parts = job.split(".")
     if len(parts) > 2 or not all(map(_is_number, parts)):
         raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
@@ -57,13 +57,13 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
 
 
 def parse_task_ranges(text: str) -> tuple[range, ...]:
-    """Parse qstat task ranges such as `1-9:2,12` without expansion, else ParseError."""
+    """Parse qstat's task ranges, as in `1-9:2,12`; ParseError for other text."""
     return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
 
 
 def _tasks(part: str) -> range:
     ends, has_step, step = part.partition(":")
-    cut = ends.find("-", 1)  # a leading sign belongs to the number
+    cut = ends.find("-", 1)  # a leading minus sign belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
     numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
     if (has_step and cut <= 0) or not all(map(_is_count, numbers)):
@@ -85,7 +85,7 @@ def _count(part: str) -> int:
 
 
 def job_ids_in_push(pushed: bytes) -> list[int]:
-    """Return the job ids in a push; other words are ignored, as anybody may write."""
+    """Return the job ids in a pushed report, without other words, as anybody may write."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
@@ -103,7 +103,7 @@ def _is_number(part: str) -> bool:
 
 
 def is_cluster_name(name: str) -> bool:
-    """Lower-case letters, digits and `-`, a letter first, at most 32 characters."""
+    """Say whether a name is at most 32 characters of a-z, 0-9 and `-`, a letter first."""
     return (
         0 < len(name) <= 32
         and name.isascii()

@@ -1,4 +1,4 @@
-"""A transfer queue's route: the facts that a starter needs about its clusters.
+"""The route of a transfer queue: all that its starters need to know of both clusters.
 
 The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters
 read no configuration file.
@@ -6,22 +6,22 @@ read no configuration file.
 
 from gridbridge.model import key_value_lines
 
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # the environment of every client program
-GRIDENGINE = "gridengine"  # cluster kinds in configuration and routes; empty: this kind
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of every client program
+GRIDENGINE = "gridengine"  # cluster kind, also of an empty value
 OAR = "oar"
 EMBEDDED = "embedded"
 
 
 class SshLogin:
-    """The account and host for a cluster's client programs, by ssh with our own key."""
+    """The remote account and host on which a cluster's client programs run by ssh."""
 
     __slots__ = ("host", "person", "port", "user")
 
     def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
         self.host = host
-        self.user = user  # empty: the account of the same name
-        self.port = port  # empty: as ssh_config(5) says, or 22
-        self.person = person  # root uses this person's ssh key; empty: root's own key
+        self.user = user  # remote account; empty: same name as the local account
+        self.port = port  # ssh port; empty: the port of ssh_config(5), or 22
+        self.person = person  # person whose ssh key root uses; empty: root's own key
 
 
 def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLogin | None:
@@ -53,7 +53,7 @@ class GridEngineCell:
         self.execd_port = execd_port
         self.binaries = binaries
         self.timeout_s = timeout_s
-        self.login = login  # None: the programs are run here
+        self.login = login  # ssh login; None: run programs on this host
 
     def within(self, timeout_s: float) -> "GridEngineCell":
         """Return the same cell with a shorter command timeout."""
@@ -114,10 +114,10 @@ class OarServer:
         timeout_s: float,
         ends: str = "",
     ) -> None:
-        self.login = login  # None: the programs are run here
+        self.login = login  # ssh login; None: run programs on this host
         self.binaries = binaries
         self.timeout_s = timeout_s
-        self.ends = ends  # the remote FIFO for reports of job ends; empty: no reports
+        self.ends = ends  # remote FIFO for reports of job ends; empty: none
 
     def within(self, timeout_s: float) -> "OarServer":
         """Return the same OAR server with a shorter command timeout."""
@@ -141,7 +141,7 @@ class TransferRoute:
     cluster: str  # the home cluster's name
     remote: str  # the remote cluster's name
     local_kind: str  # the home batch system
-    local_root: str  # $SGE_ROOT, or an embedded cluster's folder; so is remote_root
+    local_root: str  # $SGE_ROOT, or the folder of an embedded home cluster
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
@@ -160,12 +160,12 @@ class TransferRoute:
     remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
     remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports
     remote_stage_dir: str  # the remote parent of the folders for carried files
-    identity: str  # `remote`: JOB_ID is the remote job number; empty: the home number
-    remote_claim: str  # `file`, `grant SECONDS ACCOUNT`, or empty (model.transfer.claim)
+    identity: str  # `remote`: the job's JOB_ID is the remote number; empty: the home number
+    remote_claim: str  # claim mechanism: `file`, `grant SECONDS ACCOUNT`, or empty for none
     staged: str  # yes: standard output and error of every job come home
-    stage_in: str  # default stage_in list of the queue (staged_paths)
-    stage_out: str  # default stage_out list of the queue
-    remote_users: str  # differing remote accounts: `alice=al_there bob=bo_there`
+    stage_in: str  # the queue's default list of input paths (model.transfer.staged_paths)
+    stage_out: str  # the queue's default list of output paths
+    remote_users: str  # remote accounts with other names: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -188,23 +188,23 @@ class TransferRoute:
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether a job's files are carried: by its context or queue.
+        """Say whether files of a job are carried, as its context or its queue declares.
 
-        Then the remote job works in the transfer's own folder, else in its account's home.
+        A remote job with carried files works in the transfer's folder, else in its account's home.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
     def away_as(self, person: str) -> Away:
-        """Return the remote cluster as a person reaches it, with the ssh login."""
+        """Return access to the remote cluster for a person, with the person's ssh login."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
-        from gridbridge.model.fixed_paths import PYTHON  # lazy import of a loaded module
+        from gridbridge.model.fixed_paths import PYTHON  # only some programs need this import
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])

@@ -49,8 +49,8 @@ USAGE = (
 )
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
-FAMILIES = (socket.AF_INET, socket.AF_INET6)  # each family needs its own query
-NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # address families, each looked up separately
+NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3): name does not exist
 
 
 class NameLookupFailed(GridbridgeError):
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def clear_caller_environment() -> None:
-    """Drop the caller's limits and variables: they affect name lookups (resolver(3)).
+    """Drop the caller's resource limits and variables, which affect resolver(3).
 
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
@@ -84,7 +84,7 @@ def clear_caller_environment() -> None:
 
 
 def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
-    """Check every word of the request, then carry it out."""
+    """Check every word of a request to gridbridge-as-root, then carry out the request."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
         host, address = _host(names[0]), _address(names[1])
@@ -101,7 +101,7 @@ def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CON
 
 
 def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
-    """Act on an OAR node; RootRefusal where OAR itself halts and wakes nodes."""
+    """Act on an OAR node; RootRefusal if OAR's own energy saving halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
     if words == ("owns",):
@@ -134,7 +134,7 @@ def _address(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         raise RootRefusal(f"{text[:80]!r} is not an IP address") from error
-    if "%" in text:  # a link-local scope, which may be any text, even with newlines
+    if "%" in text:  # an IPv6 scope id may contain any text, even newlines
         raise RootRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
@@ -143,7 +143,7 @@ def _address(text: str) -> str:
 
 
 def _is_nodes(host: str, path: str) -> bool:
-    """Say whether a host name follows the scheme of this site's balancer for new nodes."""
+    """Say whether a host name follows the site's name scheme for new nodes."""
     try:
         policy = policy_file.load_configuration(path)
     except ConfigError:
@@ -203,7 +203,7 @@ def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
 
     Raises RootRefusal for half a block.
     """
-    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines splits at form feeds
+    lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise RootRefusal(f"{HOSTS}: half of our block; repair the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
@@ -223,7 +223,7 @@ def join_hosts_file(before: list[str], ours: list[str], after: list[str]) -> str
 def replace_file_locked(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
     """Replace a file atomically by an edit's result; a lock serialises changes.
 
-    Only root may open the lock file, since a reader of the file could lock it.
+    Only root may open the lock file, since any reader could lock the file.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(lock, flags, 0o600), "wb") as held:

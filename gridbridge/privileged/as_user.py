@@ -48,11 +48,11 @@ VERBS = {
     "suspend": "suspend_or_hold_job",
     "resume": "resume_or_release_job",
     "delete": "delete_job",
-    "unstage": "",  # removes the transfer's remote staging folder
+    "unstage": "",  # remove the transfer's remote staging folder
 }
-NOTIFY = "notify-owner"  # owner_acts/notify_owner
-REPLICA_VERBS = ("look", "verify", "copy", "drop")  # owner_acts/replica_acts
-ARRAY_VERBS = (  # campaign verbs: arrays/as_user_array_verbs
+NOTIFY = "notify-owner"  # verb of module owner_acts/notify_owner
+REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module owner_acts/replica_acts
+ARRAY_VERBS = (  # campaign verbs of module arrays/as_user_array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up"),
 )
@@ -74,7 +74,7 @@ def main() -> None:
 def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
-        from gridbridge.privileged.arrays import as_user_array_verbs  # transfers do without it
+        from gridbridge.privileged.arrays import as_user_array_verbs  # not used for transfers
 
         as_user_array_verbs.perform_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
@@ -137,12 +137,12 @@ def configured_cluster_of_record(
 
 
 def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Say whether the remote job still exists; RemoteJobNotOurs unless owner and account match."""
+    """Say whether a remote job exists; RemoteJobNotOurs unless owner and account match."""
     owner, account = load_submit_adapter(remote).query_owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise RemoteJobNotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
 
 
-if __name__ == "__main__":  # run by a user for that user (batch/privileged_helper_calls)
+if __name__ == "__main__":  # run by batch/privileged_helper_calls at personal sites
     main()

@@ -38,9 +38,9 @@ from gridbridge.shell import file_trust, process_account, safe_files
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
-LIMIT_S = 45  # less than the service's timeout for gridbridge-as-user
-MIN_UID = 1000  # default of [site] min_uid
-# Exceptions that reading a user's JSON file may raise.
+LIMIT_S = 45  # time limit of a verb, less than the service's timeout for gridbridge-as-user
+MIN_UID = 1000  # default of key min_uid in section [site]
+# Exceptions that may be raised by reading a user's JSON file.
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
@@ -49,7 +49,7 @@ class AsUserRequestRefusal(GridbridgeError):
 
 
 class AccountNotFound(AsUserRequestRefusal):
-    """A uid without an account, or whose account is unknown to the name service now."""
+    """A uid has no account, or the name service does not know the account now."""
 
 
 class JobNeverAcceptedByCluster(GridbridgeError):
@@ -57,7 +57,7 @@ class JobNeverAcceptedByCluster(GridbridgeError):
 
 
 class OwnerRequestNotYetPossible(GridbridgeError):
-    """A request that can be repeated later: nothing was done."""
+    """A request that is not possible yet, so nothing was done; a later call may succeed."""
 
 
 class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
@@ -93,18 +93,18 @@ def print_error_and_exit(error: Exception) -> NoReturn:
 
 
 def error_on_one_line(error: Exception) -> str:
-    """Return an error's text as one line, without line breaks from a cluster or user."""
+    """Return an error's text as one line, without its line breaks."""
     return " ".join(describe_error(error).split())[:1000]
 
 
 def lift_resource_limits() -> None:
-    """Raise the resource limits to root's, as low limits could make an answer fail."""
+    """Raise the resource limits to root's limits, as low limits could make answers fail."""
     if (files_open := process_account.raise_resource_limits()) < process_account.FEWEST_FILES:
         raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
 
 
 def exit_status_of_error(error: Exception) -> int:
-    """Return the exit status for an error."""
+    """Return the exit status of gridbridge-as-user for an error."""
     return STATUS.get(type(error), FAILED)
 
 
@@ -137,9 +137,9 @@ def require_existing_account(uid: int) -> None:
 
 
 def switch_to_user(uid: int) -> str:
-    """Become a user for good, with the user's groups; return the login name.
+    """Switch the process to a user and the user's groups for good; return the login name.
 
-    A process of the user stays as it is. Only root can become another user.
+    A process that already runs as the user is not changed. Only root can become another user.
     """
     try:
         person = pwd.getpwuid(uid)

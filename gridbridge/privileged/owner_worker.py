@@ -24,12 +24,12 @@ from gridbridge.privileged.owner import (
 from gridbridge.privileged.process_scope import ProcessScope
 from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Answers = Callable[[list[str]], str]  # answers the words of a request
-    Begin = Callable[[str], Answers]  # called with the owner's login name
+    Answers = Callable[[list[str]], str]  # function from a request's words to the answer
+    Begin = Callable[[str], Answers]  # function from the owner's login name to Answers
 
 ANSWERED = {
     owner.REFUSED: AsUserRequestRefusal,
@@ -48,7 +48,7 @@ class CampaignOwnerWorker:
     """A process that works as a campaign's owner until root has no more requests."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
-        """Start the owner's process; the owner can stop it, so root limits its total time."""
+        """Start the owner's process with a time limit, as the owner can stop the process."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
@@ -62,8 +62,8 @@ class CampaignOwnerWorker:
         os.close(tells)
 
     def ask(self, *words: str) -> str:
-        """Return the owner's process's answer to a request; raise its error, or OwnerWorkerGone."""
-        with suppress(BrokenPipeError):  # an ended process may have sent its reason
+        """Send a request to the owner's process; return the answer or raise the error."""
+        with suppress(BrokenPipeError):  # a process that ended may have sent an error before
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._line().partition(" ")
         if status != "0":

@@ -19,30 +19,30 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell import runner
 from gridbridge.shell.runner import SIGKILL
 
-MOST_TASKS = 128  # processes and threads of one scope, where systemd counts them
-# Added to the user's present processes: the user's jobs and other scopes start more meanwhile.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # in a short scope, and in a scope for hours
-NO_LIMIT = 1 << 20  # a user with so many processes is not limited
-FIRST_SIGNAL = 128  # an exit status above it stands for a signal, as in a shell
-CLONE_NEWPID = 0x20000000  # unshare(2)
-PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+MOST_TASKS = 128  # largest number of processes and threads in a systemd scope
+# RLIMIT_NPROC exceeds the user's present number of processes: the user's jobs may start more.
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # extra processes in a short and in a long scope
+NO_LIMIT = 1 << 20  # number of processes from which a user is not limited
+FIRST_SIGNAL = 128  # an exit status above 128 stands for a signal, as in a shell
+CLONE_NEWPID = 0x20000000  # flag of unshare(2)
+PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 OWN_NAMESPACE = "/proc/self/ns/pid"
 REAP_MS = 1000  # period of reaping orphaned processes
 KILL_S = 5.0  # time limit for killing processes outside of a namespace
-BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # sd_booted(3)
+BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # signs of systemd (sd_booted(3))
 SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
-SPARE_S = 30  # systemd ends a scope so long after its time limit
+SPARE_S = 30  # time after a scope's own limit at which systemd ends the scope
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 CGROUPS = "/sys/fs/cgroup"
-BY_SYSTEMD, BY_UID = b"s", b"u"  # systemd or RLIMIT_NPROC limits the processes
+BY_SYSTEMD, BY_UID = b"s", b"u"  # limit of processes: by systemd, or by RLIMIT_NPROC
 
-_more = 0  # processes that the scope's user may start; 0: systemd limits them
+_more = 0  # number of processes that the scope's user may start; 0: systemd sets the limit
 
 
 class ProcessScope:
     """A forked process with its own scope; `pid` is 0 in the forked process.
 
-    Only root can make scopes. For other callers, which act for themselves, it only forks.
+    Only root can make scopes. For other callers, the class only forks.
     """
 
     __slots__ = ("_line", "pid")
@@ -61,7 +61,7 @@ class ProcessScope:
             os.kill(self.pid, SIGKILL)
 
     def _fork(self, limit_s: float) -> int:
-        line, self._line = os.pipe()  # the scope ends when the parent closes its end
+        line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
         pid, is_closed = _fork_apart()
         if not pid:
             os.close(self._line)
@@ -75,8 +75,8 @@ class ProcessScope:
 def limit_user_processes() -> None:
     """Limit the number of processes of the current user, unless systemd does.
 
-    The kernel counts a uid's processes on the whole machine, where a user may have thousands. So
-    the limit is doubled until the user can start another process, and then raised by some spare.
+    The kernel counts all processes of a uid on the machine, perhaps thousands. So the limit is
+    doubled until the user can start another process, and then raised by some spare.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _may_fork(most):
@@ -106,14 +106,14 @@ def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
 
 
 def _is_moved(pid: int, limit_s: float) -> bool:
-    """Move a process into a systemd scope; say whether that scope limits processes."""
+    """Move a process into a systemd scope; say whether the scope limits processes."""
     if not os.path.isdir(BOOTED):
         return False
     argv = systemd_scope_command(pid, limit_s)
     name = next(word for word in argv if word.endswith(".scope"))
     try:
         runner.run_program(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
-    except CommandFailed:  # no bus, or systemd is busy
+    except CommandFailed:  # D-Bus is missing or systemd is busy
         return False
     until = time.monotonic() + MOVE_S
     while name not in (groups := _groups(pid)) and time.monotonic() < until:
@@ -137,11 +137,11 @@ def _groups(pid: int) -> str:
 
 
 def _fork_apart() -> tuple[int, bool]:
-    """Fork the first process of a PID namespace; say whether the namespace exists.
+    """Fork, into a new PID namespace if possible; return the pid and the possibility.
 
     Later children of the parent stay in the parent's namespace.
     """
-    import ctypes  # transfers do without it
+    import ctypes  # imported here because transfers need no ctypes
 
     libc = ctypes.CDLL(None)
     ours = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
@@ -160,10 +160,10 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the working process, once the scope's limits hold, and watch it as root."""
+    """Fork the working process in the scope's limits, and watch the process as root."""
     global _more
     word = os.read(line, 1)
-    if not word:  # the parent process has ended
+    if not word:  # no byte: the parent process has ended
         os._exit(1)
     if word == BY_UID:
         _more = MORE if limit_s <= SHORT_S else MANY_MORE
@@ -212,7 +212,7 @@ def _reaped() -> dict[int, int]:
 
 
 def _kill_children() -> None:
-    """Kill all descendants; orphaned descendants become children, so none escapes."""
+    """Kill all descendant processes, even orphans, which become child processes."""
     until = time.monotonic() + KILL_S
     while (below := _below(os.getpid())) and time.monotonic() < until:
         for pid in below:

@@ -45,14 +45,14 @@ def describe_failure_cause(cause: str, cluster: str) -> str:
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # owners that the breaker remembers at most: two owners already count as several
+SEVERAL = 2  # largest number of owners that a circuit breaker stores
 
 
 class BreakerEvidenceKind(Enum):
     """An event of a transfer that counts for its remote cluster's circuit breaker."""
 
-    FAILED = "failed"  # the job failed fast by a fault of the cluster
-    TAKEN = "taken"  # the cluster accepted the job
+    FAILED = "failed"  # the job failed fast by a fault of the remote cluster
+    TAKEN = "taken"  # the remote cluster accepted the job
     RAN = "ran"
 
 
@@ -67,7 +67,7 @@ class BreakerEvidence:
     queue: str
     at: datetime
     cause: str = ""
-    was_accepted: bool = False  # the cluster had accepted the job before the failure
+    was_accepted: bool = False  # whether the cluster had accepted the job before its failure
 
     @property
     def job(self) -> int:
@@ -75,7 +75,7 @@ class BreakerEvidence:
         return parse_transfer_name(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether the home job list shows the task with this owner and queue."""
+        """Say whether the home job list shows the event's task with its owner and queue."""
         return is_owner_task_in_home_queue(self.name, self.owner, self.queue, home)
 
 
@@ -98,7 +98,7 @@ def is_owner_task_in_home_queue(
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return the breaker event in a transfer's change; None if there is none."""
+    """Return the event that a transfer's change is for the circuit breaker, or None."""
     if cause := fast_failure_cause(before, transfer, policy):
         return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -122,7 +122,7 @@ def _observation(sign: BreakerEvidenceKind, transfer: Transfer, cause: str = "")
 
 
 def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
-    """Return the cause of a fast failure that is the cluster's fault, or ''."""
+    """Return the cause of a fast job failure by a cluster's fault; '' for no failure."""
     fast = timedelta(seconds=policy.fast_s)
     is_news = before is None or before.cause != transfer.cause
     if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):
@@ -139,7 +139,7 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
 
 
 def has_remote_job_run(transfer: Transfer) -> bool:
-    """Say whether the remote job was seen running or ended by itself."""
+    """Say whether a transfer's remote job was listed as running or ended by itself."""
     ended = transfer.verdict and transfer.verdict.outcome in (
         TransferOutcome.EXIT,
         TransferOutcome.SIGNAL,
@@ -156,7 +156,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Return the breaker after a proved event; `transfers` are all open transfers."""
+    """Return a breaker after a proved event; `transfers` are all open transfers."""
     if observation.sign is BreakerEvidenceKind.RAN:
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
@@ -169,7 +169,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear only the owner's own failures after an event without proof."""
+    """Clear only one owner's failures in the breaker after an event without proof."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
@@ -199,14 +199,14 @@ def count_fast_failure(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Count a fast failure and close the transfer queues at the limit.
+    """Count a fast failure and close the transfer queues to a cluster at the limit.
 
-    A failed probe closes the queues at once. With `has_others` failures of a single owner close no
-    queue. Without `has_others` such failures close queues only at the full limit, with a constant
-    pause.
+    A failed probe closes the queues at once. With `has_others`, failures of a single owner close no
+    queue. Without `has_others`, a single owner's failures close queues only at the full limit,
+    with a constant pause.
     """
     if breaker.until and now < breaker.until:
-        return breaker  # the job was submitted before the queues closed
+        return breaker  # a job submitted before the queues closed is no probe
     fresh = PublishedFastJobFailure(
         job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
     )
@@ -239,7 +239,7 @@ def _trip(
 
 
 def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClusterBreaker:
-    """Drop failures of jobs that the cluster never accepted, as the cluster accepts jobs again."""
+    """Drop submission failures from a breaker when its cluster accepts jobs again."""
     if breaker.times:
         return breaker
     return replace(
@@ -270,7 +270,7 @@ def are_queues_closed(
     now: datetime,
     policy: BreakerSection,
 ) -> bool:
-    """Say whether the breaker lets no job in, in its pause or during a first probe.
+    """Say whether a breaker keeps queues closed, in its pause or during a probe.
 
     Further probes of the same owner do not keep the queues closed.
     """

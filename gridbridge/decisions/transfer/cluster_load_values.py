@@ -30,9 +30,9 @@ def cluster_load_values(
 def find_local_only_queues(
     queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
 ) -> LocalOnlyQueues | None:
-    """Return queues that send no jobs on; None if no queue or every queue sends jobs.
+    """Return a cluster's queues that send no jobs on; None if no queue sends, or all.
 
-    A queue that sends jobs on from a single host counts as sending. So does each of our own
+    A queue that sends jobs on from a single host counts as sending, as does each of our own
     `transfer_queues`. Best-effort queues are ignored: only jobs that request these queues enter.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)

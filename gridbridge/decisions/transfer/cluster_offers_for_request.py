@@ -1,7 +1,7 @@
 """Check a job's requested names against the names that a remote cluster offers.
 
 An unknown hard request refuses the job before submission. An unknown soft request, for which Grid
-Engine would refuse the whole job, is left out with a note.
+Engine would refuse the whole job, is omitted with a note.
 """
 
 from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest
@@ -20,7 +20,7 @@ LEVEL = "/"  # prefix of an OAR resource level
 def require_cluster_offers_request(
     request: HomeOrRemoteRequest, vocabulary: NamesOfferedByCluster, remote: str
 ) -> HomeOrRemoteRequest:
-    """Return the request without soft resources that the remote cluster lacks.
+    """Return a job's request without soft resources that the remote cluster lacks.
 
     Raises UnmappableRequest for other unknown names. A parallel environment may be a pattern
     (`mpi*`). Names of OAR properties ignore case, as SQL does.
@@ -48,7 +48,7 @@ def require_cluster_offers_request(
 def list_names_not_offered(
     vocabulary: NamesOfferedByCluster, *, pe: str = "", project: str = "", queue: str = ""
 ) -> tuple[str, ...]:
-    """Return the given names that a cluster does not offer, each with its kind."""
+    """Return the requested names that a cluster does not offer, each with its kind."""
     offers = (
         (f"parallel environment {pe}", not pe or _is_pe(pe, vocabulary)),
         (f"project {project}", not project or _is_in(project, vocabulary.project)),
@@ -90,7 +90,7 @@ def _left_out(name: str, value: str, remote: str) -> str:
 def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:
     if WILD.isdisjoint(name) or ANY in vocabulary.pe:
         return _is_in(name, vocabulary.pe)
-    from fnmatch import fnmatchcase  # 5 ms; a starter has a granted name, no pattern
+    from fnmatch import fnmatchcase  # this import takes 5 ms and few requests have a pattern
 
     return any(fnmatchcase(environment, name) for environment in vocabulary.pe)
 

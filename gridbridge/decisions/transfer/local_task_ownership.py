@@ -17,16 +17,16 @@ from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, Tra
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import parse_transfer_name
 
-MOST_ATTEMPTS = 20  # attempts shown of a task
-MOST_UNPROVED = 1000  # unproved transfers of a person
+MOST_ATTEMPTS = 20  # largest number of a task's attempts that are published
+MOST_UNPROVED = 1000  # largest number of a person's transfers without proof of the owner
 
 T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return the ownership proof after a home job list; a YES is final.
+    """Return a transfer's ownership proof after a new home job list; a YES is final.
 
-    NO needs a list that was queried after the transfer began. A list proves nothing against a task
+    NO needs a job list that was queried after the transfer began. A job list refutes no task
     that may just have ended.
     """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
@@ -39,7 +39,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return the ownership proof of an ended transfer, whose task may be gone."""
+    """Return the ownership proof of an ended transfer, perhaps of an unlisted task."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnershipProof.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
@@ -48,7 +48,7 @@ def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
 
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
-    """Say whether the home job list shows the task with this owner."""
+    """Say whether the home job list shows a transfer's task with the given owner."""
     name = parse_transfer_name(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
@@ -62,14 +62,14 @@ def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids that claim the task; none once an owner is proved."""
+    """Return the uids whose transfers claim a task; none once an owner is proved."""
     if proved_owner_uids(transfers):
         return frozenset()
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
 
 
 def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
-    """Say whether everybody may see a transfer: proved, or young and not yet refuted."""
+    """Say whether everybody may see a transfer: its owner is proved or not refuted."""
     return transfer.listed == OwnershipProof.YES or (
         not transfer.listed and transfer.created_at > young
     )
@@ -78,7 +78,7 @@ def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return accounting records of the task's proved owner; all if none is proved.
+    """Return accounting records of a task's proved owner; all without a proved owner.
 
     Anybody may submit remote jobs under the account name of a transfer.
     """
@@ -97,12 +97,12 @@ def usage_records_of_proved_owner(
 
 
 def newest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
-    """Return the newest attempts and the number of omitted attempts."""
+    """Return a task's newest transfer attempts and the number of omitted attempts."""
     return attempts[-most:], max(0, len(attempts) - most)
 
 
 def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return the first events, the last events, and the number of omitted events."""
+    """Return a history's first and last events and the number of omitted events."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     if not left_out:
         return events, 0
@@ -114,14 +114,14 @@ class RemoteJobIdentity:
     """Fields of a remote job list row that tell a reused job id from the same job."""
 
     job_id: int
-    since: datetime | None  # submission time of a pending job, start time of a running job
+    since: datetime | None  # time of submission of a pending job, of start of a running job
     is_pending: bool
 
 
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
 ) -> Iterator[tuple[Transfer, RemoteJobIdentity]]:
-    """Yield each transfer to a cluster with the listed job of the same remote id."""
+    """Yield each transfer to a cluster, and the listed job with the transfer's remote id."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
@@ -129,7 +129,7 @@ def listed_remote_jobs(
 
 
 def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
-    """Return the identifying fields of a job list row."""
+    """Return the fields of a job list row by which a reused job id is recognised."""
     return RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
@@ -138,9 +138,9 @@ def may_remote_id_be_reused(
     now: RemoteJobIdentity,
     listed_before: Mapping[TransferKey, RemoteJobIdentity],
 ) -> bool:
-    """Say whether a remote id may belong to another job by now.
+    """Say whether a transfer's remote job id may belong to another job by now.
 
-    A job new in the list was just submitted. A waiting job's time changes at its start.
+    A job that is new in the list was just submitted. The listed time changes at the start.
     """
     if not transfer.remote_state.is_listed:
         return False

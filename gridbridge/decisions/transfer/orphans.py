@@ -1,6 +1,6 @@
 """Find remote jobs to delete: jobs that outlive their transfer, and orphans.
 
-A remote cluster may restart a job whose end the starter took home. `qmod -f -rj` lists the job
+A remote cluster may restart a job whose end the starter has reported. `qmod -f -rj` lists the job
 without a gap as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to
 launch. No starter waits for the end of a second run. A killed starter, or a starter that lost the
 answer to its submission, leaves a held job behind (design: exactly once).
@@ -21,16 +21,16 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import PREFIX, TransferId, parse_transfer_name
 
-NO_GRACE = timedelta()  # a job that is waiting after its recorded end can only run again
+NO_GRACE = timedelta()  # a job that waits after its recorded end waits for a second run
 RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds
 EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy its results
-ORPHAN_AGE = timedelta(seconds=60)  # a held job of this age without a record has no starter
+ORPHAN_AGE = timedelta(seconds=60)  # a held job without a record has no starter after this time
 
 
 def plan_outliving_job_deletions(
     ended: Iterable[Transfer], situation: TransferDecisionInputs
 ) -> Iterator[TransferAction]:
-    """Return a deletion for each remote job that still runs after its recorded end."""
+    """Return a deletion act for each remote job that still runs after its recorded end."""
     for transfer in ended:
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
@@ -70,7 +70,7 @@ def find_orphan_jobs(
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a fresh remote snapshot lacks the job; such a job never returns."""
+    """Say whether a fresh remote snapshot lacks a transfer's job, which never returns."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
 
@@ -106,7 +106,7 @@ def _outlives(transfer: Transfer, row: JobListRow, remote: ClusterSnapshot) -> b
 
 
 def _grace(row: JobListRow, transfer: Transfer) -> timedelta:
-    if row.state.is_waiting or transfer.claimed == HOME:  # such a job has no process
+    if row.state.is_waiting or transfer.claimed == HOME:  # the remote job has no process
         return NO_GRACE
     return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
 

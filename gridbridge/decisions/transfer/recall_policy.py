@@ -24,10 +24,10 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 
-FRESH = timedelta(seconds=60)  # an older snapshot does not tell which tasks are waiting
-SETTLING = timedelta(seconds=10)  # a job released this recently may still start at once
+FRESH = timedelta(seconds=60)  # largest age of a snapshot that shows which tasks are waiting
+SETTLING = timedelta(seconds=10)  # time in which a released job may still start at once
 
-RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # home slots, reason, remote load
+RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # with slots, reason and remote load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ def plan_recalls(
 ) -> Iterator[TaskRecall]:
     """Yield tasks to bring home into `free` home slots, one of each owner in turn.
 
-    Among owners, and among an owner's tasks, the longest waiting task comes first. `troubles` tells
-    by cluster why the cluster gets no more jobs.
+    The owner of the longest waiting task comes first, as does an owner's longest waiting task. For
+    each cluster that gets no more jobs, `troubles` has the reason.
     """
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
@@ -64,7 +64,7 @@ def recalls_if_all_slots_were_free(
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
-    """Return, in order, the tasks that would return home if all home slots were free.
+    """Return the tasks to bring home if all home slots were free, first task first.
 
     No task's place in this order depends on later tasks.
     """
@@ -93,7 +93,7 @@ def _recallable(
 
 
 def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
-    """Order candidates by the number of earlier candidates of the same owner."""
+    """Order recall candidates by the number of earlier candidates of the same owner."""
     before: Counter[str] = Counter()
     ranked = []
     for candidate in candidates:
@@ -108,7 +108,7 @@ def _recall_need(
 ) -> tuple[int, str, str]:
     """Return a task's home slots, the reason for its recall, and the remote load.
 
-    Without slots or without a reason the task is not recalled.
+    A task without slots or without a reason is not recalled.
     """
     if why := _why_silent(transfer, situation, queue):
         slots, state = _slots_at_home(transfer, situation), ""
@@ -122,7 +122,7 @@ def _recall_need(
 
 
 def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
-    """Return the row of a waiting remote job whose starter sleeps; else None."""
+    """Return the list row of a waiting remote job whose starter sleeps; else None."""
     row = situation.row(transfer)
     if (
         row is None
@@ -135,7 +135,7 @@ def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRo
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a task waits remotely, by a fresh snapshot, and may return home."""
+    """Say whether a task waits remotely in a fresh snapshot and may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
@@ -167,13 +167,13 @@ def _slots(needed: int, free: int) -> str:
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
-    """Say whether home may take the claim: the job is not known to hold the claim."""
+    """Say whether home may take a claim that the remote job is not known to hold."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
 def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int:
-    """Return the slots of the task at home, 0 if home does not list the task."""
+    """Return the number of a task's slots at home; 0 if home does not list the task."""
     local = situation.snapshots.get(situation.home)
     name = parse_transfer_name(transfer.name)
     row = local.find(name.job, name.task) if local else None
@@ -183,7 +183,7 @@ def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int
 def _why_silent(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueue | None
 ) -> str:
-    """Say why a task is recalled from a silent cluster; '' for no recall."""
+    """Return the reason to recall a task from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
     silent, limit = (
@@ -199,7 +199,7 @@ def _why_silent(
 
 
 def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
-    """Say whether the starter sleeps and nobody wants the job suspended or deleted."""
+    """Say whether a starter sleeps and its job is to be neither suspended nor deleted."""
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (
         transfer.verdict or transfer.is_over
     )
@@ -208,7 +208,7 @@ def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple
 
 
 def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionInputs) -> timedelta:
-    """Return the time since the last answer of the transfer's remote cluster."""
+    """Return the time since the last answer of a transfer's remote cluster."""
     remote = situation.snapshots.get(transfer.remote)
     heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
@@ -229,12 +229,12 @@ def waits_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs)
     return row.state.is_running and transfer.desired != DesiredLocalJobState.DEAD
 
 
-MOVE_DEADLINE = timedelta(seconds=120)  # a move not begun by this time is planned anew
-RETURN_LIMIT = timedelta(seconds=600)  # a returned task without a start in this time may go back
+MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun after this time is planned again
+RETURN_LIMIT = timedelta(seconds=600)  # time in which a returned task must start at home
 
 
 def why_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
-    """Say why a task can never be moved any more; '' if a move is possible."""
+    """Return the reason why a task can no longer be moved; '' for a movable task."""
     if transfer.is_over or transfer.verdict:
         return "it has ended there"
     if transfer.desired not in ("", DesiredLocalJobState.RUNNING):
@@ -246,17 +246,17 @@ def why_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs
 
 
 def can_starter_recall_task_now(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the starter can bring the waiting task home now."""
+    """Say whether a starter can bring its waiting task home now."""
     return is_waiting_task_recallable(transfer, situation)
 
 
 def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the home cluster lists the transfer's task."""
+    """Say whether the home cluster lists a transfer's task."""
     return situation.at_home(transfer) is not None
 
 
 def describe_returned_task(transfer: Transfer, situation: TransferDecisionInputs) -> str:
-    """Say how a returned task's move ended at home; '' for a waiting task."""
+    """Describe how the move of a returned task ended at home; '' for a waiting task."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""

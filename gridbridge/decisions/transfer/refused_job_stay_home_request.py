@@ -1,7 +1,7 @@
 """Keep a job that a remote cluster refused out of the home transfer queues.
 
-`remote=false` is best, because it holds for later queues too. If the home queues have no value of
-`remote`, the job's queue list is changed (queue expressions: sge_types(1)).
+Request `remote=false` is best, because it excludes later queues, too. If no home queue has a
+value of `remote`, the job's queue list is changed (queue expressions: sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -17,12 +17,12 @@ from gridbridge.model.transfer.guard import (
 
 
 class StayHomeRequestChange:
-    """Resource and queue lists that replace a refused job's own; None: no change."""
+    """Resource and queue lists that replace a refused job's lists; None: unchanged."""
 
     __slots__ = ("hard", "queues")
 
     def __init__(self, *, hard: Pairs | None = None, queues: str | None = None) -> None:
-        self.hard = hard  # resources
+        self.hard = hard  # hard resource requests (qsub -hard -l)
         self.queues = queues
 
     def __eq__(self, mark: object) -> bool:
@@ -40,7 +40,7 @@ class StayHomeRequestChange:
 def stay_home_request_changes(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
 ) -> tuple[StayHomeRequestChange, ...]:
-    """Return the ways to keep a job at home, best first; none for `remote=true` jobs.
+    """Return request changes that keep a job at home; none for `remote=true` jobs.
 
     `queues` is the queue list that the job requested; an empty list means any queue.
     """
@@ -79,7 +79,7 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     """Return the rerun policy, yes or no, of a job from its eligible home queues.
 
     `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some
-    hosts, gives no. So does a job without an eligible queue: that is Grid Engine's default.
+    hosts, gives no. A job without an eligible queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_include_queue(queues, name)]
     may = (

@@ -16,7 +16,7 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 
-FENCED_STATUS = 199  # grant.sh exits so without a grant; after a grant 199 means exit 99
+FENCED_STATUS = 199  # exit status of grant.sh for a job without a claim grant
 
 
 def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
@@ -56,7 +56,7 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
 def _verdict_unseen(
     verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str
 ) -> TransferMessage:
-    """Return the verdict on a remote job whose end nobody saw."""
+    """Return the verdict on a remote job whose exit status and signal are unknown."""
     cause, killed = TransferFailureCause.LOST, "killed with its host: "
     if end.is_preempted:
         cause, killed = TransferFailureCause.PREEMPTED, "killed: "
@@ -78,12 +78,12 @@ def _amount_text(amount: float | None) -> str:
 
 
 def lacks_claim_grant(transfer: Transfer) -> bool:
-    """Say whether the job never ran: its claim needed a grant and got none."""
+    """Say whether a remote job never ran because its claim got no grant."""
     return is_claim_granted_by_home(transfer.claim) and transfer.claimed != JOB
 
 
 SIGNALLED = 128  # an exit status above 128 stands for a signal
-MOST = 1e15  # the largest valid amount
+MOST = 1e15  # the largest valid usage amount
 SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",
@@ -93,9 +93,9 @@ SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return the usage record of a verdict; None if nobody saw the job's end.
+    """Return the usage record of a verdict; None if the job's end is unknown.
 
-    A verdict that is not the wrapper's message comes from the remote accounting.
+    A verdict comes from the wrapper's message or from the remote accounting.
     """
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
@@ -122,7 +122,7 @@ def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
 
 
 def _amount(text: str) -> float | None:
-    """Parse a number, or `1m2.5s` as the shell's `times` prints; None if invalid."""
+    """Parse a usage amount such as 62.5 or the shell's `1m2.5s`; None if invalid."""
     minutes, is_times, seconds = text.rpartition("m")
     try:
         amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
@@ -132,7 +132,7 @@ def _amount(text: str) -> float | None:
 
 
 def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
-    """Return known usage amounts under the shepherd's names, as plain decimals."""
+    """Return a record's known usage amounts by the shepherd's names, as plain decimals."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
     return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
 
@@ -144,7 +144,7 @@ def _decimal(amount: float) -> str:
 def prefer_accounted_usage(
     records: Iterable[RemoteJobRunAccounting],
 ) -> tuple[RemoteJobRunAccounting, ...]:
-    """Drop a verdict's usage if the remote accounting has a record of the job."""
+    """Drop a verdict's usage record if the accounting has a record of the same job."""
     all_of_them = tuple(records)
     accounted = {
         (record.transfer, record.job_id) for record in all_of_them if record.failed is not None

@@ -1,7 +1,7 @@
 """Translate a job's request at home into a request for a remote cluster.
 
-A hard request that can't be met refuses the job; a soft request is left out with a note. Hot
-programs load this module only for a queue with a mapping.
+A hard request that can't be met refuses the job; a soft request is omitted with a note.
+Starters load this module only for a queue with a mapping.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
@@ -45,12 +45,12 @@ class HomeOrRemoteRequest:
     ) -> None:
         self.hard = hard
         self.soft = soft
-        self.pe = pe  # empty: a serial job
+        self.pe = pe  # parallel environment; empty: a serial job
         self.slots = slots
         self.project = project
         self.queues = queues
-        self.notes = notes  # left-out soft requests, with reasons
-        self.spread = spread  # of the slots over OAR's nodes; empty: all slots on one node
+        self.notes = notes  # one text for each omitted soft request, with the reason
+        self.spread = spread  # spread of the slots over OAR's nodes; empty: all on one node
         self.types = types  # OAR job types
 
     def but(self, **changed: object) -> "HomeOrRemoteRequest":
@@ -71,7 +71,7 @@ class HomeOrRemoteRequest:
 def translate_request(
     request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
 ) -> HomeOrRemoteRequest:
-    """Return the request for `remote`; UnmappableRequest if the job can't go there."""
+    """Translate a job's request for a cluster; UnmappableRequest if impossible."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(request, mapping, remote)
@@ -116,7 +116,7 @@ def _with_defaults(
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge home resources with the same remote name: the larger amount counts."""
+    """Merge home resources with the same remote name, by the larger amount."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first, before = most.get(resource_long_name(name), (name, value))
@@ -160,7 +160,7 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
 
 
 def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
-    """Return a resource with its remote name and unit; empty for an unlimited amount."""
+    """Return a resource request in remote name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
     if grid_engine_amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
@@ -199,7 +199,7 @@ def _parallel(
 
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
-    """Return the remote project; the rule for all also covers jobs without a project."""
+    """Return the remote project; the rule `*` also covers jobs without a project."""
     rule = mapping.rule(PROJECT, project) or RequestMappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
@@ -208,9 +208,9 @@ def _project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return the remote queues; a queue without a rule exists only at home.
+    """Return a job's remote queues; a queue without a rule exists only at home.
 
-    A job without a mapped queue gets the queue of the rule for all, if the mapping has this rule.
+    A job without a mapped queue gets the queue of the rule `*`, if the mapping has this rule.
     """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
@@ -221,15 +221,15 @@ def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tu
     return asked_for or ((usual,) if usual else ())
 
 
-Groups = tuple[tuple[int, int], ...]  # (nodes, slots a node); 0 nodes: slots on any free nodes
+Groups = tuple[tuple[int, int], ...]  # (node count, slots on each); 0 nodes: any free nodes
 ONE_NODE: Groups = ()  # all slots on one node
 
 
 def spread_slots_over_nodes(slots: int, spread: str, nodes: int) -> Groups:
     """Return OAR resource groups for `slots` slots on a cluster of `nodes` nodes.
 
-    With a fixed number of slots a node, the remainder forms one more group of one node. Round robin
-    gives each node one slot, then each node another. `nodes` is 0 if the number is unknown.
+    With a fixed number of slots on each node, a last group of one node has the rest. Round robin
+    gives each node one slot, then each node a second slot. `nodes` is 0 if the number is unknown.
     """
     if is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))

@@ -23,7 +23,7 @@ from gridbridge.model.status_report import (
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
-_CLOSED = (  # the first matching fact explains the closed queue
+_CLOSED = (  # text for each fact about a closed queue; the first matching fact is shown
     (QueueInstanceStateFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
     (QueueInstanceStateFact.DISABLED, "disabled"),
     (QueueInstanceStateFact.OFF_HOURS, "disabled"),
@@ -35,7 +35,7 @@ _CLOSED = (  # the first matching fact explains the closed queue
 
 
 def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Say that the poller is silent, so that the whole report is old; else ''."""
+    """Return an alarm if the poller is silent and the report therefore old; else ''."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
     old = now - shown.load.taken_at
@@ -49,13 +49,13 @@ def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 
 def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
-    """Say that a folder of the service is full; '' if all have room."""
+    """Return a warning about a full folder of the service; '' if all folders have space."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
 def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
-    """Say that the poller refuses the newest gridbridge.toml; else ''."""
+    """Return a warning if the poller refuses the newest gridbridge.toml; else ''."""
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
@@ -64,7 +64,7 @@ def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
 
 
 def first_configuration_problem(problems: Sequence[str]) -> str:
-    """Return the first problem of a gridbridge.toml and the number of others."""
+    """Return the first problem of a gridbridge.toml and the number of other problems."""
     first, *more = problems
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
@@ -84,7 +84,7 @@ def report_cluster_reachability(
 
 
 def drain_reason(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Say who drained a cluster, when and why; '' for a cluster in service."""
+    """Describe a cluster's drain: author, time and reason; '' without a drain."""
     drain = shown.drained.get(cluster)
     if drain is None:
         return ""
@@ -92,7 +92,7 @@ def drain_reason(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> 
 
 
 def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Say which failures closed or limit the queues to a cluster; '' for none."""
+    """Describe the failures that close or limit the queues to a cluster; '' for none."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
@@ -104,7 +104,7 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
 
 
 def cluster_silence(cluster: PublishedClusterStatus | None, now: datetime) -> str:
-    """Say since when and why a cluster gives no answer; '' if it answers."""
+    """Describe a cluster's silence, its begin and cause; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
     if not cluster.trouble:
@@ -121,7 +121,7 @@ def _freshness(cluster: PublishedClusterStatus, now: datetime) -> str:
 def report_transfer_queue_status(
     route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
 ) -> TransferQueueReport:
-    """Report whether a transfer queue takes jobs, and why not."""
+    """Report whether a transfer queue takes jobs, with the reason for a closed queue."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
@@ -155,7 +155,7 @@ def _why_closed(
 def _closing_threshold(
     route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
 ) -> str:
-    """Say which load value closes the transfer queue; '' for none."""
+    """Name the load value that closes a transfer queue; '' for an open queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
     if shown.service and shown.service.full:

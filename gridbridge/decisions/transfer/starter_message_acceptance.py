@@ -1,7 +1,7 @@
 """Apply spool messages to transfers: accept the owner's changes alone.
 
 The kernel supplies the sender's uid. The key of a transfer is (name, uid), so a message only
-changes its sender's own transfers. Messages may arrive twice and late, so known facts stay: DEAD is
+changes its sender's own transfers. Messages may arrive twice or late, so stored facts stay: DEAD is
 final, a remote id stays, and the first verdict counts.
 """
 
@@ -27,9 +27,9 @@ from gridbridge.model.transfer_name import parse_transfer_name
 
 Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
 
-MAX_JOB_DIGITS = 9  # as in model/transfer_name; Grid Engine numbers wrap at 9,999,999
+MAX_JOB_DIGITS = 9  # digits of a job number; Grid Engine's wrap at 9,999,999
 MAX_WAKE_CHARACTERS = 64
-INTENT_REASONS = {  # reasons that people read
+INTENT_REASONS = {  # the reason shown to people for each intent
     DesiredLocalJobState.DEAD: "deleted here",
     DesiredLocalJobState.SUSPENDED: "suspended here",
     DesiredLocalJobState.RUNNING: "resumed here",
@@ -44,15 +44,15 @@ PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedStarterMessage:
-    """A spool message with the facts that decide whether it is accepted."""
+    """A spool message with the facts that decide about the message's acceptance."""
 
     message: TransferMessage
-    known: Transfer | None  # the transfer of the same name and uid
+    known: Transfer | None  # the stored transfer with the message's name and uid
     home: str
     routes: frozenset[Destination]
     uid: int
     owner: str
-    record: str  # the file of the message
+    record: str  # path of the message's spool file
     now: datetime
 
 
@@ -65,13 +65,13 @@ def apply_starter_message(
     record: str,
     now: datetime,
 ) -> Transfer | RejectedStarterMessage:
-    """Return the transfer after the message; `record` is the message's file."""
+    """Apply a spool message to its transfer; `record` is the path of the message's file."""
     if reason := invalid_message_value(message):
         return RejectedStarterMessage(what=message.transfer, reason=reason)
     message = message.but(reason=shorten_reason(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == record:
-            return transfer  # a restarted poller reads the record again
+            return transfer  # a restarted poller reads an old spool record a second time
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
         return RejectedStarterMessage(
@@ -87,7 +87,7 @@ def apply_starter_message(
 
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
-    """Return the transfer after a message, or the reason for its refusal."""
+    """Return the transfer as a spool message changes it, or the message's refusal."""
     return reject_wrong_route(
         received.message, received.home, received.routes
     ) or apply_starter_message(
@@ -103,7 +103,7 @@ def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | Rej
 def reject_wrong_route(
     message: TransferMessage, home: str, routes: Container[Destination]
 ) -> RejectedStarterMessage | None:
-    """Reject a message of another home, or a record whose queue has no such route."""
+    """Reject a message of another home cluster, or a record with an unknown route."""
     if parse_transfer_name(message.transfer).cluster != home:
         return RejectedStarterMessage(what=message.transfer, reason=f"not of cluster {home}")
     if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
@@ -145,7 +145,7 @@ def transfer_for_restarted_task(
 
 
 def is_job_number_reused(message: TransferMessage, submitted: str) -> bool:
-    """Say whether home has given the job number anew since the transfer's record.
+    """Say whether home has reused a transfer's job number since the transfer's record.
 
     The asking job was not rescheduled, so its submission time must equal the recorded time.
     """
@@ -163,7 +163,7 @@ def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -
 
 
 def invalid_message_value(message: TransferMessage) -> str:
-    """Say which value of a user-written message is invalid; '' if none is."""
+    """Name the invalid value of a message that a user wrote; '' for a valid message."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
     if message.exit_status and not _is_number(message.exit_status, 3):
@@ -253,7 +253,7 @@ def _record(
 
 
 def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
-    """Say whether a starter's record only repeats known facts."""
+    """Say whether a starter's record only repeats facts that the service has stored."""
     facts = (
         fresh.phase,
         fresh.wake,
@@ -265,7 +265,7 @@ def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
 
 
 def _progress(message: TransferMessage) -> str:
-    """Describe a starter's progress and left-out requests, or its last failed try."""
+    """Describe a starter's progress and the omitted requests, or the last failed try."""
     if message.cause and message.reason:
         return message.reason
     added = f"; {message.reason}" if message.reason else ""
@@ -321,9 +321,9 @@ def _is_end(message: TransferMessage) -> bool:
 
 
 def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
-    """Close a transfer, unless the transfer has another starter by now.
+    """Close a transfer by its starter's message, unless a new starter has the transfer.
 
-    A task uses a transfer name again (qmod -cj) if no message of the first attempt was read yet.
+    A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read.
     """
     is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
     if transfer.is_over or is_anothers:
@@ -335,7 +335,7 @@ def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Tran
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
-    """Mark an end that home caused (-notify) as no end of the job's own.
+    """Mark a remote job's end as caused by the home cluster (-notify).
 
     Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
     """

@@ -14,30 +14,30 @@ from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 
-FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # earlier: no remote job to suspend
+FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # phases with a known remote job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspensionMismatch:
-    """The state of the home job while the remote job's suspension differs."""
+    """A home job's state, running or suspended, that its remote job does not follow."""
 
-    desired: str  # DesiredLocalJobState: running or suspended
-    at: tuple[datetime, ...]  # times of the snapshots, home first
+    desired: str  # state of the home job: running or suspended
+    at: tuple[datetime, ...]  # snapshot times: home cluster, then remote cluster
     why: str
 
     def is_like(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether the same clusters showed the same mismatch earlier."""
+        """Say whether an earlier mismatch has the same state, shown by the same clusters."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether the same mismatch is shown again, by later snapshots."""
+        """Say whether an earlier mismatch has the same state, shown by earlier snapshots."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return the mismatch that the newest snapshots show; None for none.
+    """Return a transfer's suspension mismatch in the newest snapshots; None if none.
 
     `shows` are the clusters whose job lists show a suspension by the service.
     """
@@ -62,7 +62,7 @@ def find_suspension_mismatch(
 
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the starter sleeps and has no deletion or end to handle."""
+    """Say whether a transfer's starter sleeps and has no deletion or end to handle."""
     is_free = (
         not transfer.is_over
         and transfer.verdict is None
@@ -72,14 +72,14 @@ def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
 
 
 def _at_home(state: JobState) -> str:
-    """Return whether a home job is running or suspended; '' without a host."""
+    """Return a home job's state, running or suspended; '' for a job without a host."""
     if not state.is_running or _is_ending(state):
         return ""
     return DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
 
 
 def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
-    """Say whether the remote job runs during a suspension at home, or the reverse.
+    """Say whether a remote job runs while its home job is suspended, or the reverse.
 
     A remote job that is suspended without our hold was suspended by a remote administrator.
     """
@@ -93,7 +93,7 @@ def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
         return False
     if is_now == DesiredLocalJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
-    return state.is_held and state.is_by_hand  # a suspension by the service is a hold and 'by hand'
+    return state.is_held and state.is_by_hand  # the service's own suspension sets both facts
 
 
 def _is_ending(state: JobState) -> bool:

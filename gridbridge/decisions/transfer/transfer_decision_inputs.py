@@ -18,22 +18,22 @@ class TransferDecisionInputs:
     home: str
     now: datetime
     snapshots: Mapping[str, ClusterSnapshot]
-    asleep: frozenset[str]  # FIFOs on which a starter sleeps
-    requeued_jobs: frozenset[int] = frozenset()  # local jobs awaiting adoption
-    dropped: frozenset[str] = frozenset()  # clusters removed from gridbridge.toml
-    queues: frozenset[str] = frozenset()  # the transfer queues at home
-    with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose new starter asks
-    since: datetime = EVER  # when the service began to query clusters
-    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # times by name
-    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose id another job has
+    asleep: frozenset[str]  # names of the FIFOs on which starters sleep
+    requeued_jobs: frozenset[int] = frozenset()  # ids of local jobs that await adoption
+    dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
+    queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
+    with_new_starter: frozenset[TransferKey] = frozenset()  # keys of transfers to adopt
+    since: datetime = EVER  # time of the service's first cluster query
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion times
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers with a reused remote id
 
     def at_home(self, transfer: Transfer) -> JobListRow | None:
-        """Return the home job list's row of the transfer's task; None if unlisted."""
+        """Return the home job list's row of a transfer's task; None if unlisted."""
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def row(self, transfer: Transfer) -> JobListRow | None:
-        """Return the remote job list's row of the transfer's job; None if unlisted.
+        """Return the remote job list's row of a transfer's job; None if unlisted.
 
         The row is found by job id, or by transfer name while the id is unknown. The row's owner
         must be the transfer's owner, because anybody may give a job our name or claim an id.
@@ -50,7 +50,7 @@ class TransferDecisionInputs:
 
 
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
-    """Return the home row of the transfer's task if the owner matches; else None."""
+    """Return the home job list's row of a transfer's task and owner; else None."""
     name = parse_transfer_name(transfer.name)
     return _own(local.find(name.job, name.task), transfer)
 
@@ -62,7 +62,7 @@ def _own(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
 def keep_rows_deciding_transfers(
     transfers: Collection[Transfer], situation: TransferDecisionInputs
 ) -> TransferDecisionInputs:
-    """Reduce a situation to the rows that decide about these transfers.
+    """Reduce decision inputs to the job list rows that decide about the given transfers.
 
     Each snapshot keeps its counts of waiting jobs and free slots.
     """
@@ -88,7 +88,7 @@ def keep_rows_deciding_transfers(
 def _rows(
     snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
 ) -> ClusterSnapshot:
-    """Keep only rows with a listed job id or with the id or name of a transfer."""
+    """Keep only a snapshot's rows with the id or name of a transfer, or an id in `ids`."""
     at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
     ids = ids | {transfer.remote_id for transfer in at_cluster}
     names = {transfer.name for transfer in at_cluster}

@@ -32,8 +32,8 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 
-SETTLE = timedelta(seconds=10)  # a new starter needs time to send its record
-DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method finishes long before
+SETTLE = timedelta(seconds=10)  # time for a new starter to send its record
+DELETION_OVERDUE = timedelta(seconds=30)  # longest wait for a job's terminate method
 UNSTARTED = timedelta(seconds=30)  # longest delay of a started job's accounting record
 NUMBER_REUSED = "another job at home has the job number by now"
 
@@ -41,7 +41,7 @@ NUMBER_REUSED = "another job at home has the job number by now"
 def plan_transfers(
     transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
 ) -> TransferRoundPlan:
-    """Return the observed transfers and the actions due for each open transfer."""
+    """Return the transfers as updated from snapshots, and each transfer's actions."""
     observed, actions = [], []
     for transfer in transfers:
         row = situation.at_home(transfer)
@@ -77,7 +77,7 @@ def update_transfer_from_answers(
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
-    """Say whether the remote snapshot is newer than the transfer and uncounted."""
+    """Say whether a remote snapshot is newer than the transfer and not yet counted."""
     counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
     return transfer.is_older_than(remote.taken_at) and not counted
 
@@ -119,7 +119,7 @@ def decide_transfer_actions(
     policy: PollerSection,
     home_row: JobListRow | None,
 ) -> list[TransferAction]:
-    """Return the actions due for a transfer; usually none."""
+    """Return the actions that are due for a transfer, usually none."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
@@ -139,7 +139,7 @@ def decide_transfer_actions(
 
 
 def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
-    """Look up the end of a job that its cluster shows in error or lists no more."""
+    """Plan a look-up of the end of a remote job that is in error state or unlisted."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(TransferActKind.GIVE_UP, transfer, why)]
@@ -151,7 +151,7 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
 
 
 def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Give the verdict to the starter; a rescheduled task first needs a new starter."""
+    """Plan the verdict's publication; a rescheduled task first needs a new starter."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
         return [
@@ -180,7 +180,7 @@ def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[
 def _delete_and_close(
     transfer: Transfer, situation: TransferDecisionInputs, why: str, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Delete the remote job; close the transfer once a fresh snapshot lacks the job."""
+    """Plan the remote job's deletion, or the close once a snapshot lacks the job."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
@@ -195,12 +195,12 @@ def _delete_and_close(
 
 
 def is_deleted_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether home deletes the transfer's task, or no longer lists this task."""
+    """Say whether home deletes a transfer's task or no longer lists the task."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
 def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Delete the remote job of a task that home deleted long ago.
+    """Plan the deletion of the remote job of a task that home deleted long ago.
 
     The task's methods are processes of the job owner and may end before any effect.
     """
@@ -218,10 +218,10 @@ def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> li
 def _may_still_run(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> bool:
-    """Say whether home may still run the task of a dying transfer.
+    """Say whether home may still run the task of a transfer that is being deleted.
 
     Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. An
-    unguarded task may already run again. Then its new starter waits for our answer, or its queue is
+    unguarded task may already run again. Then its new starter waits for an answer, or its queue is
     no transfer queue.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
@@ -241,7 +241,7 @@ def _runs_at_home(transfer: Transfer, home_row: JobListRow | None, queues: froze
 def is_home_job_id_reused(
     transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]
 ) -> bool:
-    """Say whether another job at home now has the transfer's job number."""
+    """Say whether another job at home now has a transfer's job number."""
     return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
@@ -251,7 +251,7 @@ def _is_number_reused(
     home_row: JobListRow | None,
     queues: frozenset[str],
 ) -> bool:
-    """Say whether another job with this number runs in an ordinary home queue.
+    """Say whether another job of a transfer's number runs in an ordinary home queue.
 
     Numbers start again when a qmaster's spool is restored. The transfer's own job, rescheduled
     without its guard, is marked as restarted.
@@ -265,7 +265,7 @@ def _is_number_reused(
 def _adopt_or_delete(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Let a new starter adopt a running remote job; delete a waiting remote job."""
+    """Plan a running remote job's adoption, or a waiting remote job's deletion."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
@@ -277,7 +277,7 @@ def _adopt_or_delete(
 
 
 def _has_no_starter(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether no starter sleeps on the FIFO and home does not run the task."""
+    """Say whether a transfer has no starter, neither asleep nor running at home."""
     if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
     return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
@@ -289,9 +289,9 @@ def _is_to_be_adopted(transfer: Transfer) -> bool:
 
 
 def _is_adopted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a new starter has the transfer and no task awaits adoption.
+    """Say whether a new starter has adopted a transfer and no task awaits adoption.
 
-    A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
+    The restriction to a queue holds for a whole job (qalter(1): -q works on jobs, not on tasks).
     """
     job = parse_transfer_name(transfer.name).job
     return transfer.wake in situation.asleep and job not in situation.requeued_jobs
@@ -319,7 +319,7 @@ def _action(
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether the service has looked long enough for the end of a vanished job.
+    """Say whether the time for finding the end of an unlisted remote job is over.
 
     Grid Engine writes no accounting for a job deleted before its start. The wait for the record of
     a job that never ran is therefore short.

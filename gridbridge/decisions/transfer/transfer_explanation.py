@@ -1,4 +1,4 @@
-"""Explain a transfer to people: where its job is and why it waits."""
+"""Explain a transfer to people: the job's location and the reason for its wait."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -23,12 +23,12 @@ from gridbridge.model.transfer_name import parse_transfer_name
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
-    """Say why a transfer to an unconfigured cluster makes no progress."""
+    """Return the reason why a transfer to an unconfigured cluster makes no progress."""
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_wait(cluster: str) -> str:
-    """Say what a transfer to an unconfigured cluster waits for."""
+    """Return the event that a transfer to an unconfigured cluster waits for."""
     until = f"until then nobody queries {cluster}, and the job counts as alive"
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
@@ -49,7 +49,7 @@ def unconfigured_cluster_findings(
         )
 
 
-_SUSPENDERS = (  # the first matching fact is shown
+_SUSPENDERS = (  # text for each suspension fact; the first matching fact is shown
     (JobStateFact.BY_HAND, "by hand"),
     (JobStateFact.BY_QUEUE, "with its queue"),
     (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
@@ -73,7 +73,7 @@ def explain_transfer_attempt(
 
 
 def describe_job_location(transfer: PublishedTransfer) -> str:
-    """Say at which cluster a transferred job is, and under which job id."""
+    """Describe a transferred job's location: its cluster and its job id."""
     job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
@@ -104,7 +104,7 @@ def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
 def explain_transfer_wait(
     transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime
 ) -> str:
-    """Say what a transfer waits for; '' for a closed transfer."""
+    """Describe the event that a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
@@ -115,7 +115,7 @@ def explain_transfer_wait(
 
 
 def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Say what a transfer without a known end waits for."""
+    """Describe the event that a transfer without a known end waits for."""
     if transfer.desired == DesiredLocalJobState.DEAD:
         return f"{transfer.remote} to delete its job there: it was deleted here"
     if quiet := cluster_silence(shown.clusters.get(transfer.remote), now):
@@ -130,7 +130,7 @@ def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now:
 
 
 def _tried(transfer: PublishedTransfer) -> str:
-    """Say how the starter's last try failed; '' without a failure."""
+    """Describe the failure of a starter's last try; '' without a failure."""
     return f"; {transfer.reason}" if transfer.cause else ""
 
 
@@ -142,7 +142,7 @@ def _missing(transfer: PublishedTransfer, now: datetime) -> str:
 
 
 def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
-    """Say what the transfer waits for in the remote job's current state."""
+    """Describe the event that a transfer waits for in its remote job's state."""
     if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
         return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
     if not transfer.remote_state:
@@ -164,7 +164,7 @@ def _own_resume(transfer: PublishedTransfer) -> str:
 
 
 def _suspender(state: JobState) -> str:
-    """Say who suspended the remote job; '' if its cluster does not tell."""
+    """Name the person or mechanism that suspended a remote job; '' if unknown."""
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 

@@ -1,6 +1,6 @@
 """Explain why a transfer queue at home does not accept a job.
 
-A job outside user_lists, pe_list or slots (queue_conf(5)) waits for ever; no starter begins.
+A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever without a starter.
 """
 
 from collections.abc import Set
@@ -13,7 +13,7 @@ from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
 def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section: str) -> str:
-    """Say why a cluster with an account list refuses an owner; else ''."""
+    """Return the reason why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:
         return ""
@@ -23,7 +23,7 @@ def why_cluster_refuses_owner(owner: str, users: UserMap, account: str, section:
 def why_queue_refuses_job(
     queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]
 ) -> str:
-    """Say why a queue refuses a job of a member of `groups`; else ''."""
+    """Return the reason why a queue refuses a job of a member of `groups`; else ''."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):
         return f"the user_lists of {queue} don't have {owner}"
@@ -37,7 +37,7 @@ def why_queue_refuses_job(
 
 
 def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
-    """Say which request of the job keeps it out of the queue; '' for none."""
+    """Name the job's request that excludes the transfer queue; '' for none."""
     if asks_for_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]
@@ -51,5 +51,5 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
 
 
 def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
-    """Say whether an environment matches a name or wildcard pattern (sge_types(1))."""
+    """Say whether a parallel environment matches a name or pattern (sge_types(1))."""
     return any(fnmatchcase(name, pattern) for name in environments)

@@ -24,11 +24,11 @@ from gridbridge.model.transfer_message import (
 from gridbridge.model.transfer_name import parse_transfer_name
 
 UNDELIVERED_REASON = "rescheduled at home: the qmaster did not hear the job's end"
-RESTARTED_ANSWER = "yes"  # marks the query of a rescheduled task
+RESTARTED_ANSWER = "yes"  # value of key `restarted` in a rescheduled task's query
 
 
 def may_home_have_missed_task_end(ended: Transfer) -> bool:
-    """Say whether a starter passed on the job's end and left the guard in place."""
+    """Say whether a starter reported the job's end and left the task's guard in place."""
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
     is_exit = ended.verdict.outcome == TransferOutcome.EXIT
@@ -45,7 +45,7 @@ def does_ended_task_wait_again(ended: Transfer, local: ClusterSnapshot) -> bool:
 def ended_transfer_of_requeued_job(
     attempts: Iterable[Transfer], message: TransferMessage
 ) -> Transfer | None:
-    """Return the ended transfer whose end a rescheduled task may have to take."""
+    """Return the ended transfer whose end a rescheduled task may have missed."""
     last = max(
         attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None
     )
@@ -54,7 +54,7 @@ def ended_transfer_of_requeued_job(
 
 
 def is_ended_task_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the ended task no more, so home has the end."""
+    """Say whether home no longer lists an ended transfer's task, so home has the end."""
     return (
         is_home_answer_after_task_end(ended, local)
         and find_home_task_of_transfer(ended, local) is None
@@ -62,23 +62,23 @@ def is_ended_task_gone(ended: Transfer, local: ClusterSnapshot) -> bool:
 
 
 def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether the home snapshot is younger than the transfer's end."""
+    """Say whether a home snapshot was queried after a transfer's end."""
     return ended.is_over and ended.is_older_than(local.taken_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRelevantRequest:
-    """The parts of a home job's current request that decide about its guard."""
+    """The parts of a home job's current request that show its guard."""
 
     owner: str
-    is_deferred: bool  # the service set the job's start time
-    deferred_job: int = 0  # the job for which the service set this start time
+    is_deferred: bool  # whether the service has set the job's start time
+    deferred_job: int = 0  # number of the job whose start time the service set
     hard: Pairs
-    queues: str  # the owner's queue list, also while the job is pinned
+    queues: str  # the owner's queue list, even while the service restricts the job's queues
 
 
 def transfers_without_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of transfers whose running tasks lack their hold."""
+    """Return the names of transfers whose running local tasks lack the guarding hold."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
@@ -87,7 +87,7 @@ def transfers_without_hold(transfers: Iterable[Transfer], local: ClusterSnapshot
 def jobs_with_guard_not_in_state(
     transfers: Iterable[Transfer], local: ClusterSnapshot
 ) -> tuple[int, ...]:
-    """Return the local jobs whose guard no qstat state letter shows."""
+    """Return the local jobs whose guard is no hold and so is missing in qstat's states."""
     hidden = (
         transfer
         for transfer in transfers
@@ -99,7 +99,7 @@ def jobs_with_guard_not_in_state(
 def guard_to_restore(
     transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]
 ) -> str:
-    """Return the missing guard that a task needs again; '' for none."""
+    """Return the kind of guard that a local task lacks and needs again; '' for none."""
     if request.owner != transfer.owner or (
         transfer.guard == HomeStartGuard.START and request.is_deferred
     ):
@@ -116,7 +116,7 @@ def guard_to_restore(
 def qresub_jobs_with_copied_guard(
     waiting: Mapping[int, GuardRelevantRequest], jobs_away: Container[int]
 ) -> tuple[int, ...]:
-    """Return waiting jobs that qresub copied together with another job's guard.
+    """Return the waiting jobs that qresub has copied together with another job's guard.
 
     A job with a transfer of its own is no copy, whatever its owner writes into its context.
     """
@@ -125,12 +125,12 @@ def qresub_jobs_with_copied_guard(
 
 
 def may_restored_guard_be_stale(closed: Transfer) -> bool:
-    """Say whether the service set a guard perhaps after the task's release."""
+    """Say whether a closed transfer's guard may have been set after the task's release."""
     return closed.reguarded and closed.is_over and not may_home_have_missed_task_end(closed)
 
 
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
-    """Return the home row of a running task whose remote job shall go on; else None."""
+    """Return the home list row of a running task whose remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
     is_known = transfer.is_older_than(local.taken_at)

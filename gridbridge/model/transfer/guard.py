@@ -1,4 +1,4 @@
-"""The guard, which keeps a rescheduled home task from starting beside its copy.
+"""The guard, which keeps a rescheduled home task from running beside its remote job.
 
 The starter chooses the guard before its first act and writes the guard into its record.
 """
@@ -16,9 +16,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class HomeStartGuard:
-    """The guard of a home task: none, a far start time, or a user hold."""
+    """The kind of guard on a home task: none, a far start time, or a user hold."""
 
-    NONE = "none"  # the task only fits transfer queues, whose starter adopts the copy
+    NONE = "none"  # no guard: the task fits only transfer queues
     START = "start"  # a far start time of the whole job (qalter -a), never of a single task
     HOLD = "hold"  # a user hold on the task
 
@@ -26,7 +26,7 @@ class HomeStartGuard:
 def choose_home_start_guard(
     hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool
 ) -> str:
-    """Return the guard of a task with these resource requests and queues."""
+    """Return the kind of guard for a task with the given resource requests and queues."""
     if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START
@@ -43,12 +43,12 @@ def asks_for_home(hard: Pairs) -> bool:
 
 
 def drop_remote_request(hard: Pairs) -> Pairs:
-    """Return the resource requests without `remote`."""
+    """Return a job's resource requests without resource `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 
 def restrict_request_to_home(hard: Pairs) -> Pairs:
-    """Return the resource requests with `remote=false`, for home queues alone."""
+    """Add `remote=false` to a job's resource requests, so that only home queues fit."""
     return (*drop_remote_request(hard), AT_HOME)
 
 
@@ -58,11 +58,11 @@ def is_true_remote_value(value: str) -> bool:
 
 
 def does_list_name_only_queues(queues: str, named: "Collection[str]") -> bool:
-    """Say whether a queue list names only these queues; a pattern may mean others."""
+    """Say whether a queue list names only the queues in `named` and has no pattern."""
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
 def may_include_queue(queues: str, name: str) -> bool:
-    """Say whether a queue list may include a queue, by its name or a pattern."""
+    """Say whether a queue list may include a queue by the queue's name or by a pattern."""
     names = (word.partition("@")[0] for word in queues.split(","))
     return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

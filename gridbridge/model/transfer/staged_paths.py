@@ -9,20 +9,20 @@ from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
 BETWEEN = ":"
-HERE = "."  # the whole working directory
+HERE = "."  # path that stands for the whole working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def job_stage_in_and_out_paths(
     stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]
 ) -> dict[str, str]:
-    """Return both path lists of a job; its context precedes its queue's defaults."""
+    """Return a job's input and output path lists: its context's, else its queue's."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
 def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
-    """Return the decoded paths; UnstageablePaths names an invalid path."""
+    """Decode a list of paths to carry; UnstageablePaths names an invalid path."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
         _refuse(key, path)
@@ -30,16 +30,16 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
 
 
 def path_in_remote_job_folder(path: str) -> str:
-    """Return a path's name relative to the job's remote working directory.
+    """Return a carried path's name relative to the job's remote working directory.
 
-    A relative path keeps its place, an absolute path lies under its last component.
+    A relative path stays as it is; an absolute path becomes its last component.
     """
     parts = [part for part in path.split("/") if part not in ("", HERE)]
     return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
 
 
 def staging_path_list_problem(key: str, text: str) -> str:
-    """Say which problem a declared path list has; '' for a valid list."""
+    """Describe the problem of a declared path list; '' for a valid list."""
     try:
         names = [path_in_remote_job_folder(path) for path in decode_staging_path_list(key, text)]
     except UnstageablePaths as error:
@@ -59,7 +59,7 @@ def _decoded(key: str, word: str) -> str:
 
 
 def _hex(part: bytes) -> bytes:
-    """Check two hexadecimal digits after a percent sign; int() alone accepts `+1`."""
+    """Check the two hexadecimal digits after a percent sign; int() would accept `+1`."""
     if not part[:2].isalnum() or len(part) < 2:
         raise ValueError(part)
     return part

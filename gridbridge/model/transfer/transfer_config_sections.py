@@ -1,4 +1,4 @@
-"""Sections of gridbridge.toml on transfers; mapping rules are in request_rules."""
+"""Sections of gridbridge.toml on transfers, with rules of request mappings."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ STAGED_OUT = ConfigTextFormat(
     ),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
-MAX_SLOTS = 9_999_999  # sge_pe(5), slots
+MAX_SLOTS = 9_999_999  # largest `slots` of a parallel environment (sge_pe(5))
 YEAR_S = 31_536_000
 
 
@@ -114,7 +114,7 @@ SPREAD = ConfigTextFormat(
     f" empty for {request_mapping_rules.PE_SLOTS}",
 )
 ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
-RULE_NAME = ConfigTextFormat(  # projects and queues may have a rule for all
+RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
     holds=lambda name: name == request_mapping_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
@@ -142,7 +142,7 @@ class AmountUnit(StrEnum):
 
 
 class Relation(StrEnum):
-    """The relation of an OAR property to the requested value."""
+    """The SQL relation between an OAR property and the requested value."""
 
     AS_USUAL = ""
     EQUAL = "="
@@ -178,7 +178,7 @@ class PeMappingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectMappingRule:
-    """The mapping rule for a project; the rule for all covers jobs without a project."""
+    """The mapping rule for a project; the rule `*` covers jobs without a project, too."""
 
     to: str = setting("", "its name there", form=THERE)
     drop: bool = setting(False, "whether jobs have no project there")
@@ -194,7 +194,7 @@ class QueueMappingRule:
 
 
 AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule
-Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # by kind and name at home
+Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # rule by (kind, home name)
 
 KINDS: Mapping[str, tuple[type[AnyRule], ConfigTextFormat]] = MappingProxyType(
     {

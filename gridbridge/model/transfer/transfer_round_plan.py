@@ -8,20 +8,20 @@ from gridbridge.model.transfer_message import TransferMessage
 
 
 class TransferActKind(Enum):
-    """The closed set of acts; transfer/acts/remote_jobs.py performs each."""
+    """The kinds of acts on transfers, which transfer/acts/remote_jobs.py performs."""
 
     PUBLISH = "publish"  # publish the verdict and wake the starter
     CLOSE = "close"  # close a transfer that has no job any more
     DELETE_REMOTE = "delete remote"  # delete the remote job as its owner
-    RELEASE_LOCAL = "release local"  # remove the task's guard, then close: no remote copy lives
-    ADOPT_LOCAL = "adopt local"  # pin the task to its queue and remove its guard: a copy lives
-    GUARD_LOCAL = "guard local"  # restore a removed guard
-    UNPIN = "unpin"  # restore an adopted job's own queue list
+    RELEASE_LOCAL = "release local"  # remove the local task's guard, then close the transfer
+    ADOPT_LOCAL = "adopt local"  # restrict the task to its transfer queue, remove its guard
+    GUARD_LOCAL = "guard local"  # restore a local task's removed guard
+    UNPIN = "unpin"  # restore the own queue list of a job after its task's adoption
     LOOK_UP_END = "look up end"  # look up the job's end in the remote accounting
-    GIVE_UP = "give up"  # delete a remote job in error state and report its reason
+    GIVE_UP = "give up"  # delete a remote job in error state and report the job's error
 
 
-WORDS = {  # texts for people; logs and stored decisions have the enum values
+WORDS = {  # name of each act for people; logs and stored decisions have the value
     TransferActKind.PUBLISH: "telling its starter",
     TransferActKind.CLOSE: "closing it",
     TransferActKind.DELETE_REMOTE: "deleting its job there",
@@ -46,7 +46,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanJob:
-    """A held remote job to delete: a transfer's name without its recorded id."""
+    """A held remote job to delete, which has a transfer's name but is in no record."""
 
     cluster: str
     job_id: int
@@ -57,7 +57,7 @@ class OrphanJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedStarterMessage:
-    """A message that the service refuses, with the reason."""
+    """A starter's message that the service refuses, with the reason."""
 
     what: str
     reason: str
@@ -65,7 +65,7 @@ class RejectedStarterMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRoundPlan:
-    """One round's result: the observed transfers and the planned actions."""
+    """The result of a transfer decision: the observed transfers and the planned actions."""
 
     transfers: tuple[Transfer, ...] = ()
     actions: tuple[TransferAction, ...] = ()

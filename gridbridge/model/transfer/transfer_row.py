@@ -10,58 +10,58 @@ from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.model.transfer_message import TransferMessage
 
 TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
-MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # compared with snapshot times
+MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # times compared with snapshots
 
 
 class OwnershipProof:
-    """Whether the home job list showed the task with this owner; empty: unknown."""
+    """Whether a home job list showed a transfer's task with the transfer's owner."""
 
-    YES = "yes"  # a home list showed the task with this owner, which is final
-    NO = "no"  # a home list lacked the task with this owner
+    YES = "yes"  # final: a home job list showed the task with this owner
+    NO = "no"  # a home job list lacked the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
     """One transfer, a row of the state file.
 
-    The kernel supplies the uid of the starter's record, so a forged record only makes a transfer of
+    The kernel supplies the uid of the starter's record, so a forged record makes only a transfer of
     the forger. Unknown texts are empty, unknown ids 0 and unknown times None.
     """
 
-    name: str  # gb.<cluster>.<job>.<task>.<attempt>
+    name: str  # transfer name: gb.<cluster>.<job>.<task>.<attempt>
     uid: int
     owner: str
-    remote: str  # cluster
-    queue: str  # the local transfer queue
-    phase: str  # StarterPhase
+    remote: str  # name of the remote cluster
+    queue: str  # name of the local transfer queue
+    phase: str  # value of StarterPhase
     record: str  # the spool file that proves the owner to gridbridge-as-user
-    wake: str  # the starter's FIFO
-    rerun: str  # yes, no, or empty: the home queues decide
+    wake: str  # name of the FIFO that wakes the starter
+    rerun: str  # whether the local job may run again: yes, no, or empty (as its queue says)
     created_at: datetime
     updated_at: datetime
     remote_id: int = 0
-    desired: str = ""  # DesiredLocalJobState; DEAD is final
-    local_state: JobState = UNSEEN  # home state as last seen; UNSEEN: not listed
-    remote_state: JobState = UNSEEN  # remote state as last seen; UNSEEN: never listed
-    remote_host: str = ""  # host of the remote job, as last seen
-    since: datetime | None = None  # begin of the remote state
-    missed_polls: int = 0  # successive good answers without the remote job
+    desired: str = ""  # value of DesiredLocalJobState; DEAD is final
+    local_state: JobState = UNSEEN  # last listed state of the local job
+    remote_state: JobState = UNSEEN  # last listed state of the remote job
+    remote_host: str = ""  # last listed host of the remote job
+    since: datetime | None = None  # begin of the remote job's state
+    missed_polls: int = 0  # successive complete remote job lists without the remote job
     missing_since: datetime | None = None
-    seen_at: datetime | None = None  # time of the last counted answer
+    seen_at: datetime | None = None  # time of the last counted answer of the remote cluster
     verdict: TransferMessage | None = None
-    closed_at: datetime | None = None  # when the transfer had no job any more
-    pinned: bool = False  # until adoption the local job may only start in its transfer queue
-    claim: str = ""  # decides whether the remote job may run (model.transfer.claim)
-    guard: str = HomeStartGuard.HOLD  # keeps the home task from starting beside the remote job
-    reguarded: bool = False  # the service restored the guard, perhaps after the task's release
-    claimed: str = ""  # holder of the claim, home or job, if known
-    cause: str = ""  # TransferFailureCause of a delay or failure
-    reason: str = ""  # the cause in one sentence, for people
-    listed: str = ""  # OwnershipProof
+    closed_at: datetime | None = None  # time of the transfer's close; None: open
+    pinned: bool = False  # whether the local job may start only in its transfer queue
+    claim: str = ""  # name of the claim on the remote job (model.transfer.claim)
+    guard: str = HomeStartGuard.HOLD  # kind of guard on the local task
+    reguarded: bool = False  # whether the service has restored the guard
+    claimed: str = ""  # holder of the claim: home, job, or empty for an unknown holder
+    cause: str = ""  # TransferFailureCause of the last delay or failure
+    reason: str = ""  # cause of a delay or failure in one sentence, for people
+    listed: str = ""  # value of OwnershipProof
 
     @property
     def key(self) -> TransferKey:
-        """The transfer's key; two people may each have a transfer of the same name."""
+        """The transfer's key, name and uid, because two people may use the same name."""
         return self.name, self.uid
 
     def but(self, **values: object) -> "Transfer":
@@ -73,7 +73,7 @@ class Transfer:
         return self._with_moments(lambda moment: moment + step)
 
     def not_after(self, now: datetime) -> "Transfer":
-        """Return the transfer without future times, which a clock set back leaves."""
+        """Return the transfer with no time after `now`, as after a clock was set back."""
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
@@ -91,7 +91,7 @@ class Transfer:
 
     @property
     def is_over(self) -> bool:
-        """Say whether the transfer has no job any more."""
+        """Say whether the transfer is closed and has no job any more."""
         return self.closed_at is not None
 
 
@@ -108,10 +108,10 @@ class TransferEvent:
 class TaskMoveStage(StrEnum):
     """The progress of a task's move to another cluster."""
 
-    ASKED = "asked"  # the task still waits remotely, as far as known
-    HOME = "home"  # the task came home and avoids the cluster that it left
+    ASKED = "asked"  # the recall is requested; the task still waits at the remote cluster
+    HOME = "home"  # the task is at home and excluded from the cluster that the task left
     DONE = "done"
-    DROPPED = "dropped"  # the reason for the move no longer holds
+    DROPPED = "dropped"  # the move was given up; the reason for the move no longer holds
 
 
 IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
@@ -121,14 +121,14 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 class WaitingTaskMove:
     """The move of one waiting task from one remote cluster to another."""
 
-    name: str  # name of the transfer that ends
+    name: str  # name of the transfer that the move ends
     uid: int
-    source: str  # cluster
-    target: str  # cluster with room at the decision; Grid Engine has the choice
+    source: str  # name of the cluster that the task leaves
+    target: str  # cluster with room at the decision; Grid Engine may choose another cluster
     asked_at: datetime
     stage: TaskMoveStage = TaskMoveStage.ASKED
-    reason: str = ""  # why the move was dropped, or how the move ended
-    slots: int = 1  # slots of the task
+    reason: str = ""  # reason why the move was dropped, or the result of the move
+    slots: int = 1  # number of the task's slots
 
     @property
     def key(self) -> TransferKey:

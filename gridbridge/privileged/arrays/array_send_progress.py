@@ -1,17 +1,17 @@
-"""The progress of an array in a call of send-arrays, and its report to the service."""
+"""Store an array's progress in a call of send-arrays, for a report to the service."""
 
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged import owner
 
 
 class SendProgress:
-    """An array and its progress in a call of send-arrays."""
+    """One array's progress in a call of send-arrays."""
 
     def __init__(self, array: CampaignArrayId, index: int) -> None:
         self.array = array
-        self.place = index  # position in the order
+        self.place = index  # position of the array in the call's arguments
         self.job = ""
-        self.is_new = False  # no other job can have this array's name
+        self.is_new = False  # whether the array's first submission happens in this call
         self.error: Exception | None = None
 
     def line(self) -> str:

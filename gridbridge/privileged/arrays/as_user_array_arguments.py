@@ -46,12 +46,12 @@ class AsUserArguments:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The attempts of tasks that each array to submit has, in short notation."""
+        """The task attempts of each array to submit, one text in short notation per array."""
         return tuple(self._told)
 
     @property
     def indices(self) -> str:
-        """The places in the array whose tasks are to be deleted; empty for the whole array."""
+        """The array places of the tasks to delete; empty for the whole array."""
         return "".join(self._told)
 
     def knows(self, cluster: str) -> bool:
@@ -59,15 +59,15 @@ class AsUserArguments:
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def at(self, cluster: str) -> "AsUserArguments":
-        """Return the same order, addressed to another configured cluster."""
-        from copy import copy  # few orders concern several clusters
+        """Return the same arguments, but for another configured cluster."""
+        from copy import copy  # few calls concern several clusters
 
         order = copy(self)
         order.cluster, order.section = cluster, self.config["cluster"][cluster]
         return order
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
-        """Return the cluster, as the owner reaches the cluster, and the owner's account."""
+        """Return the owner's access to the cluster, and the owner's remote account."""
         assert isinstance(self.section, dict)
         far = remote_cluster_from_section(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
@@ -77,7 +77,7 @@ class AsUserArguments:
         return USAGE[self.verb]
 
     def _is_whole(self, numbers: list[str]) -> bool:
-        """Say whether each array is a number, and has the words that the verb requires."""
+        """Say whether each array is a number, followed by the words that the verb requires."""
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
@@ -91,7 +91,7 @@ def is_array_number(text: str) -> bool:
 
 
 def read_config_or_owner_not_ready() -> "dict[str, dict[str, object]]":
-    """Read the configuration; OwnerRequestNotYetPossible for a wrong file, to fail no campaign."""
+    """Read root's configuration; OwnerRequestNotYetPossible for an invalid file."""
     try:
         return owner.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:

@@ -32,7 +32,7 @@ from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOw
 from gridbridge.privileged.owner import AsUserRequestRefusal
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.privileged.owner_worker import Answers
 
@@ -48,7 +48,7 @@ def perform_array_verb(arguments: list[str]) -> NoReturn:
     order = AsUserArguments(arguments)
     with RootLedger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
-            from gridbridge.privileged.arrays import send_arrays  # other verbs do not need it
+            from gridbridge.privileged.arrays import send_arrays  # only some verbs need this import
 
             output = "".join(f"{line}\n" for line in send_arrays.submit_arrays(order, ledger))
         else:
@@ -63,7 +63,7 @@ def _leave(output: str) -> NoReturn:
 
 
 def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
-    """Return the campaign number that a verb's arguments name, and the word after it."""
+    """Parse a verb's arguments into the campaign number and the word after the number."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_array_number(number) or file == number:
@@ -72,7 +72,7 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
 
 
 def _list(campaign: int, _: str) -> NoReturn:
-    """Print a campaign's arrays in the ledger, a line each, with a known job id last."""
+    """Print one line for each array in a campaign's ledger, with the job id last."""
     with RootLedger(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
 
@@ -84,13 +84,13 @@ def _end(campaign: int, _: str) -> NoReturn:
 
 
 def note_campaign_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
-    """Note a campaign's end, if a part of the campaign was or could be submitted."""
+    """Note a campaign's end in root's ledger, if the campaign was or could be submitted."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 
 
 def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
-    """Note the file of an unsubmitted campaign; False if root would never submit it.
+    """Note an unsubmitted campaign's file; False for a file that root would never accept.
 
     Root refuses a missing file and a file with another campaign's number. If a user has replaced
     the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
@@ -118,8 +118,8 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
 
 
 def _take_up(campaign: int, request: str) -> NoReturn:
-    """Note that the owner's own request takes an ended campaign up again."""
-    # other verbs do not need it
+    """Note in root's ledger that the owner's request resumes an ended campaign."""
+    # only one verb needs this import
     from gridbridge.privileged.arrays.owner_retry_request_file import require_owner_retry_request
 
     with RootLedger(campaign) as ledger:
@@ -130,8 +130,8 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 def _acted(order: AsUserArguments, ledger: RootLedger) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
-    Of an array that was submitted several times, a single job is left. For `delete-waiting`, the
-    places of the tasks that had begun follow the id.
+    If an array was submitted several times, only one of its jobs stays. For `delete-waiting`, the
+    places of the tasks that had begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # the campaign has no submitted array
@@ -151,7 +151,7 @@ def _acted(order: AsUserArguments, ledger: RootLedger) -> str:
 
 
 def _require_there(order: AsUserArguments, ledger: RootLedger, array: int) -> None:
-    """Refuse places outside of an array: a task held at such a place would stay held."""
+    """Refuse places outside of an array, whose held tasks would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_index_ranges(order.indices)):

@@ -21,11 +21,11 @@ from gridbridge.privileged.owner import AsUserRequestRefusal
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # bytes of parameters of a task, of an array
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits of parameter bytes
 
-ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # raised by invalid files
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # from invalid files
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import RootLedger
     from gridbridge.model.campaigns.task_attempt_ranges import Attempts
@@ -34,7 +34,7 @@ Header = dict[str, object]
 
 
 class VerifiedArrayTasks:
-    """The tasks of an order's arrays, from a verified campaign file.
+    """The tasks of a call's arrays, from a verified campaign file.
 
     Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
     into words, since some users' lines take long.
@@ -133,7 +133,7 @@ class VerifiedArrayTasks:
 def _lines(
     attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger"
 ) -> dict[int, bytes]:
-    """Return the parameters of tasks; AsUserRequestRefusal if too long, KeyError if missing."""
+    """Return tasks' parameters; AsUserRequestRefusal if too long, KeyError if missing."""
     numbers = [
         [task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts
     ]
@@ -154,7 +154,7 @@ def _text(header: Header, key: str) -> str:
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
-    """Return the number of nodes and the slots on each node."""
+    """Return an array's number of nodes and of slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")

@@ -29,7 +29,7 @@ UNTAKEN = {
 
 
 class CampaignOwnerConnection:
-    """A cluster as a campaign's owner reaches it, over one connection."""
+    """A campaign owner's access to a cluster, over a single connection."""
 
     def __init__(self, order: AsUserArguments, person: str) -> None:
         self._order = order
@@ -39,7 +39,7 @@ class CampaignOwnerConnection:
             _keep_connection()
 
     def find(self, name: str) -> str:
-        """Return the id of the held array with a submission name, empty if unknown."""
+        """Return the job id of the held array with a submission name, empty if unknown."""
         return self._adapter.find_held_job(self._far, name, self._account)
 
     def submit(self, spec: JobSpec) -> str:
@@ -53,11 +53,11 @@ class CampaignOwnerConnection:
         return answer.remote_id
 
     def release(self, jobs: list[str]) -> None:
-        """Release arrays that were submitted just now, so that their tasks may start."""
+        """Release the given arrays just submitted, so that the arrays' tasks may start."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def act(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, after a check of its job id, and its duplicates.
+        """Release or delete an array and its duplicates, after a check of the job id.
 
         For `delete-waiting`, return the places of tasks that had begun or ended.
         """
@@ -79,7 +79,7 @@ class CampaignOwnerConnection:
         return ""
 
     def _delete_waiting(self, name: str, job: str) -> str:
-        """Hold tasks, delete those that wait, and release tasks that had begun."""
+        """Hold an array's tasks, delete waiting tasks, and release tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in parse_index_ranges(self._order.indices) for index in span}
         held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
@@ -107,7 +107,7 @@ class CampaignOwnerConnection:
 def _keep_connection() -> None:
     from gridbridge.shell import (
         ssh,
-        ssh_session,  # not needed for a local cluster
+        ssh_session,  # imported here because local clusters need no ssh
     )
 
     ssh.set_ssh_carrier(ssh_session.SshSessionsOfProgram())

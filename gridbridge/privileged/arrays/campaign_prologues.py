@@ -1,27 +1,27 @@
-"""The prologue and epilogue of a campaign at a cluster, each a task with one slot."""
+"""Build a campaign's prologue and epilogue at a cluster, each a task with one slot."""
 
 from gridbridge.batch.campaign_array_script import ArrayScriptTask
 from gridbridge.model.campaigns.task_attempt_ranges import parse_prologue_task
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 
-RUN = "sh -c"  # runs the lines of a prologue or epilogue
+RUN = "sh -c"  # command that runs the lines of a prologue or epilogue
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
 class CampaignPrologueJobs:
-    """The prologue and epilogue of a campaign at an order's cluster."""
+    """The prologue and epilogue of a campaign at a call's cluster."""
 
     def __init__(self, order: AsUserArguments, clusters: "dict[str, dict[str, object]]") -> None:
         self._order = order
         self._clusters = clusters
 
     def task(self, attempts: "Attempts") -> tuple[ArrayScriptTask, ...]:
-        """Return a prologue's or epilogue's task.
+        """Return the task of an array that is a prologue or epilogue.
 
         Raises AsUserRequestRefusal if missing, or for copies.
         """
@@ -38,7 +38,7 @@ class CampaignPrologueJobs:
     def header(
         header: "dict[str, object]", tasks: tuple[ArrayScriptTask, ...]
     ) -> "dict[str, object]":
-        """Return an array's header; a prologue or epilogue has its own walltime."""
+        """Return an array's job header; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header
         return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

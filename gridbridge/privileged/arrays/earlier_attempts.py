@@ -15,14 +15,14 @@ from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
 from gridbridge.privileged.owner import OwnerRequestNotYetPossible
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import Earlier
     from gridbridge.privileged.owner_worker import Answers
 
-ASKS_S = 10.0  # timeout of a cluster, to leave time for submissions
-ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions
-BY_NAME = "+"  # mark behind a job id: jobs with the array's submission name count as well
+ASKS_S = 10.0  # timeout of the queries to one cluster
+ALL_ASK_S = 20.0  # timeout of the queries to all clusters
+BY_NAME = "+"  # suffix of a job id: jobs with the array's submission name count, too
 
 
 def require_attempts_ended(order: AsUserArguments, ledger: RootLedger, index: int) -> None:
@@ -40,7 +40,7 @@ def require_attempts_ended(order: AsUserArguments, ledger: RootLedger, index: in
 def _require_ended_at(
     order: AsUserArguments, uid: int, earlier: "list[Earlier]", limit_s: float
 ) -> None:
-    """Query a cluster about all its earlier attempts at once."""
+    """Query a cluster once about all earlier attempts of an array's tasks at the cluster."""
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
         for number, _, job, is_repeated, _ in earlier
@@ -60,10 +60,10 @@ def _require_ended_at(
 
 
 def _answers(order: AsUserArguments, person: str) -> "Answers":
-    """Return a function that answers with the living places of arrays.
+    """Return a function that queries the places of arrays' waiting or running tasks.
 
-    An array without a known id is found by its submission name. So is an array that was submitted
-    again after a lost answer: the known id may be another job's, to which a user gave that name.
+    An array without a known job id is found by its submission name, as is an array that was
+    submitted again after a lost answer. The known job id may be another job's of the same name.
     """
     far, account = order.reached_by(person)
     adapter = load_campaign_array_adapter(far)
@@ -114,7 +114,7 @@ def _range(text: str) -> range:
 
 
 def _meet(indices: list[int], living: range) -> bool:
-    """Say whether `indices` and `living` share a place, in the time of the shorter."""
+    """Say whether `indices` and `living` share a place; the shorter sets the run time."""
     if len(indices) < len(living):
         return any(index in living for index in indices)
     return not set(indices).isdisjoint(living)

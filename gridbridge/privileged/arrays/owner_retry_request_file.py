@@ -12,7 +12,7 @@ ROOT = 0
 
 
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
-    """Return the identity of an owner's request, which a rename does not change.
+    """Return the identity of an owner's request file, which a rename does not change.
 
     Raises AsUserRequestRefusal unless the campaign's owner, or root, asks for new tries of its
     tasks.

@@ -7,9 +7,9 @@ from gridbridge.state import published_file_formats
 
 
 def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Set the parallel environment that gives each host of an array the wanted slots.
+    """Set a parallel environment that gives an array its slots on each host.
 
-    Raises JobNeverAcceptedByCluster if the cluster has none: the slots would be on arbitrary hosts.
+    Raises JobNeverAcceptedByCluster if no environment does: the slots would be on arbitrary hosts.
     """
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
@@ -30,12 +30,12 @@ def request_slots_per_host(spec: JobSpec, cluster: str, folder: str = PUBLISHED)
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep an array off the cluster's transfer queues.
 
-    Raises JobNeverAcceptedByCluster if no queue is left.
+    Raises JobNeverAcceptedByCluster if no other queue exists.
     """
     published = published_file_formats.read_local_only_queues(cluster, folder)
     if not published:
         return spec
-    from gridbridge.model import names_offered_by_cluster  # few clusters have transfer queues
+    from gridbridge.model import names_offered_by_cluster  # few clusters need this import
 
     request = names_offered_by_cluster.decode_local_only_queues(published).only(spec.request)
     if request is None:

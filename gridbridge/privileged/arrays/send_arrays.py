@@ -1,4 +1,4 @@
-"""send-arrays: note intents, submit arrays held, note ids, release, all in one call.
+"""send-arrays: note intents, submit arrays held, note job ids, release, in one call.
 
 The intents of all arrays are written together before the first submission, and the ids together
 before the release: a call waits twice for the disk. An array with an id in root's ledger is not
@@ -21,20 +21,20 @@ from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.owner import OwnerAccountUnavailable
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerGone
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gridbridge.privileged.owner_worker import Answers
 
-INTENDS_S = 10.0  # time limit of intents: queries about earlier attempts may come first
-BEGINS_S = 20.0  # time limit of submissions: the release must precede the service's timeout
+INTENDS_S = 10.0  # time limit for writing intents and querying earlier attempts
+BEGINS_S = 20.0  # time limit for submissions, to release before the service's timeout
 LAST_ERRORS = (OwnerWorkerGone, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def submit_arrays(order: AsUserArguments, ledger: RootLedger) -> "Iterator[str]":
-    """Send an order's arrays; give a line for each begun array: status, id, reason.
+    """Send a call's arrays; return a line for each begun array: status, job id, reason.
 
     Arrays without a line were not submitted and may be sent again.
     """
@@ -67,7 +67,7 @@ class ArraySender:
         self._began = time.monotonic()
 
     def submitted(self) -> list[SendProgress]:
-        """Intend arrays, submit each array held, and note the ids; return the begun arrays.
+        """Note intents, submit the arrays held, note job ids; return the begun arrays.
 
         All intents are on disk before the first submission, and all ids before the release.
         """
@@ -83,7 +83,7 @@ class ArraySender:
     def _act_on(
         self, arrays: list[SendProgress], act: "Callable[[SendProgress], None]", limit_s: float
     ) -> "Iterator[SendProgress]":
-        """Act on arrays until the time is over or a failure ends the call; yield each array."""
+        """Do an act on each array until the time limit or a fatal error; yield each array."""
         for sent in arrays:
             try:
                 if not sent.error:
@@ -96,7 +96,7 @@ class ArraySender:
 
     @contextmanager
     def _noted_together(self, arrays: list[SendProgress]) -> "Iterator[None]":
-        """Write the block's ledger notes at once; a failed write fails every array."""
+        """Write a `with` block's ledger notes at once; a failure fails every array."""
         try:
             with self._ledger.batch():
                 yield
@@ -110,7 +110,7 @@ class ArraySender:
         if not (sent.job or order.is_of_copies):
             require_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            # without an account the array can't be submitted
+            # an array of an owner without an account can't be submitted
             owner.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
@@ -125,7 +125,7 @@ class ArraySender:
         sent.job = job
 
     def _note(self, begun: list[SendProgress], unbegun: list[SendProgress]) -> None:
-        """Note new ids, and withdraw the intents of arrays whose submission did not begin."""
+        """Note new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
                 self._ledger.submitted(sent.array.array, sent.job)
@@ -171,7 +171,7 @@ class ArraySender:
     def _submit_at(
         self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool
     ) -> str:
-        """Adopt the array that an earlier call submitted, else submit it."""
+        """Adopt the array that an earlier call submitted, else submit the array."""
         array = self._order.arrays[index]
         if not is_new and (job := site.find(str(array))):
             return job

@@ -19,9 +19,9 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.runner import run_discarding_output
 
 MAX_BYTES = 1 << 16
-MOST = 30  # words in one call
-PROGRAM_S = 30.0  # less than owner.LIMIT_S
-NOTHING = "-"  # stands for a missing cluster
+MOST = 30  # largest number of WORD arguments in one call
+PROGRAM_S = 30.0  # time limit of the owner's program, less than owner.LIMIT_S
+NOTHING = "-"  # CLUSTER part of a WORD without a cluster
 
 
 def run_notification_program(arguments: list[str]) -> NoReturn:
@@ -71,7 +71,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
 
 
 def _line(word: str) -> str:
-    """Return a WORD as a line for the program; AsUserRequestRefusal for any other text."""
+    """Convert a WORD into the program's input line; AsUserRequestRefusal for other text."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
         raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")

@@ -19,7 +19,7 @@ from gridbridge.shell import safe_files
 
 MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
-MOST_LOOKED_AT = 50  # files of one owner in one call
+MOST_LOOKED_AT = 50  # largest number of FILE arguments in one call
 LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
@@ -72,7 +72,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
 
 
 def _require_own(folder: str, uid: int) -> None:
-    """Refuse another user's folder: that user could have moved the file into the folder."""
+    """Refuse a file in another user's folder, as that user may have moved the file."""
     if os.lstat(folder).st_uid != uid:
         raise AsUserRequestRefusal(f"{folder}: not owned by uid {uid}")
 
@@ -84,7 +84,7 @@ def _is_dataset(name: object) -> bool:
 
 
 def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
-    import pwd  # not needed for a refusal
+    import pwd  # imported after the checks, to refuse faster
 
     home = pwd.getpwnam(person).pw_dir
     identity = {"HOME": home, "USER": person, "LOGNAME": person}

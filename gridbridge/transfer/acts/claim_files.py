@@ -22,7 +22,7 @@ from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.shell import safe_files, ssh
 from gridbridge.state.spool_reader import ResumableFolderScan
 
-MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
+MAX_AGE_S = 86400  # age at which a job's claim without a known transfer is removed
 # Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
 GIVE = f"""umask 022
 mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
@@ -35,7 +35,7 @@ REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
 def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Take the claim for the home cluster, repeatably; False if the job of `uid` has it.
+    """Take a claim for home, repeatably; False if the remote job has the claim.
 
     Raises StateError when the claim's holder can't be found out.
     """
@@ -51,7 +51,7 @@ def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a claim's path for messages, without the secret word in its name."""
+    """Return a claim file's path for messages, without the secret part of its name."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
@@ -73,7 +73,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def remove_claim(name: str, spool: str = SPOOL) -> None:
-    """Remove the claim on a job that can't run any more."""
+    """Remove the claim file of a remote job that can't run any more."""
     try:
         safe_files.remove_file(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
@@ -86,7 +86,7 @@ def sweep_claims(
     spool: str = SPOOL,
     names: ResumableFolderScan | None = None,
 ) -> None:
-    """Remove old claims of jobs without a known transfer, but no home claim.
+    """Remove old claim files of remote jobs without a known transfer, but no home claim.
 
     A home claim fences a late remote job. The next sweep with the same `names` continues.
     """
@@ -97,7 +97,7 @@ def sweep_claims(
     except (OSError, StateError):
         return  # the folder is missing if no cluster uses claims
     for path in strange:
-        with suppress(OSError):  # its owner may have removed it
+        with suppress(OSError):  # the claim's owner may have removed the file
             _remove_old(path, now_s)
 
 
@@ -144,13 +144,13 @@ class ClaimFiles:
         self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
-        """Take a claim file for the home cluster; False when the remote job has the claim."""
+        """Take a transfer's claim for home; False if the remote job has the claim."""
         return take_home_claim(
             claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
         )
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove a claim by file, its key first: a job can't take a claim without the key."""
+        """Remove a transfer's claim key, so that no job takes the claim, then its file."""
         remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
         remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 

@@ -20,11 +20,11 @@ from gridbridge.model.transfer_route import Away, Home
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import LocalTaskGuard
 
-AT_ONCE = 100  # jobs of one query
+AT_ONCE = 100  # largest number of jobs in one query
 
 
 class LocalTaskActs:
-    """The local tasks of the home cluster, which has the transfer queues.
+    """The service's acts on local tasks of the home cluster with transfer queues.
 
     Every act on a task is safe to repeat. A failed act raises CommandFailed, and ConfigError
     where the site can have no transfer queues.
@@ -47,7 +47,7 @@ class LocalTaskActs:
         tasks.remove_task_guard(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
-        """Let a local task start again only in the queue that knows its remote job."""
+        """Let a local task start again only in its transfer queue, to adopt its remote job."""
         transfer = action.transfer
         where, tasks = self._home()
         tasks.release_into_queue(where, _task(transfer), transfer.queue, transfer.guard)
@@ -63,7 +63,7 @@ class LocalTaskActs:
         tasks.restore_queue_list(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
-        """Return the current requests of local jobs, without jobs that are gone."""
+        """Return the current requests of the given local jobs that still exist."""
         where, tasks = self._home()
         requests = tasks.query_job_requests(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
@@ -87,16 +87,16 @@ class LocalTaskActs:
         return tasks.query_deferred_jobs(where)
 
     def free_copy(self, job: int) -> None:
-        """Remove gridbridge's start time and queue list from a copy of a job that is away."""
+        """Remove gridbridge's start time and queue list from a qresub copy of an away job."""
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
-        """Keep a local job off the queues to the remote cluster that has its task.
+        """Exclude a local job from the queues to the remote cluster that its task leaves.
 
-        The job gets its own queues back by `unpin`. Raises GridbridgeError without other queues.
+        `unpin` restores the job's own queue list. Raises GridbridgeError if no other queue fits.
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
@@ -116,12 +116,12 @@ class LocalTaskActs:
         tasks.restore_queue_list(where, parse_transfer_name(name))
 
     def check(self, transfer: Transfer) -> None:
-        """Raise GridbridgeError when no queue of the home cluster can run a transfer's job."""
+        """Raise GridbridgeError if no queue of the home cluster can run a transfer's job."""
         where, tasks = self._home()
         tasks.require_runnable_variant(where, _task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
-        """Return `yes` or `no`: whether a job without `-r` runs again if its host is lost."""
+        """Return yes or no: whether a job without qsub's `-r` runs again after a lost host."""
         where, tasks = self._home()
         return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
 

@@ -1,4 +1,4 @@
-"""Sends a refused job home, with a mark that keeps it off transfer queues.
+"""Sends a refused job home, with a mark that excludes transfer queues.
 
 Starters import this module when a cluster has refused their job for good. An array's request is
 common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
@@ -19,7 +19,7 @@ NOBODY = "no local queue can run the job either"
 def send_refused_job_home(
     home: Home, job: str, own_queues: Collection[str], reason: str
 ) -> TransferMessage:
-    """Mark a job to stay at home; return its end: put back, or error state.
+    """Mark a job to stay at home; return the transfer's end: requeue or error state.
 
     Raises GridbridgeError when the job can't be marked now.
     """

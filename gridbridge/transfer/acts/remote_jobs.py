@@ -50,9 +50,9 @@ class RemoteJobActs:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete the job of an owner without account.
+        """Delete the remote job of an owner without an account.
 
-        OwnerlessJobNotDeleted where the service may not.
+        Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
         """
         job = str(transfer.remote_id or "")
         ownerless_jobs.delete_ownerless_job(
@@ -70,7 +70,7 @@ class RemoteJobActs:
         return _error(transfer, TransferFailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
-        """Return the verdict by the remote cluster's accounting; None without a record."""
+        """Return a transfer's verdict from the remote accounting; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
         end = status_adapter(where).query_job_end(where, transfer.remote_id, transfer.name)
@@ -83,13 +83,13 @@ class RemoteJobActs:
         return verdict_from_accounting(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs at a remote cluster, without jobs that are gone."""
+        """Return the account of each given job that a remote cluster still has."""
         where = configured_cluster_address(self._policy, cluster)
         system = adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: OrphanJob) -> None:
-        """Delete a held orphan under a transfer's name, as operator without its owner."""
+        """Delete a held remote job without a transfer, as an operator instead of its owner."""
         where = configured_cluster_address(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
@@ -115,7 +115,7 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:
-    """Delete a remote job of this account, if the job's account is still the transfer."""
+    """Delete a transfer's remote job as this user, if the job's account matches."""
     far, job = load_submit_adapter(where), str(transfer.remote_id)
     if far.query_owner_and_account(where, job)[1] == transfer.name:
         far.delete_job(where, job)
@@ -165,7 +165,7 @@ class TransferActRunner:
             subject.follow(policy)
 
     def far(self, action: TransferAction) -> TransferMessage | None:
-        """Run an act at a cluster; return the transfer's verdict if the act found the end."""
+        """Run an act at a cluster; return a verdict if the act found the job's end."""
         return self._far[action.act](action)
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:

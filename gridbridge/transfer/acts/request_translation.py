@@ -36,13 +36,13 @@ def translate_request_for_queue(
 
 
 def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
-    """Return the published names that a cluster offers; None while none are published."""
+    """Return the names that a cluster offers; None before their first publication."""
     published = published_file_formats.read_offered_names(cluster, folder)
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep a job from the queues of a remote cluster that would send the job on, if any."""
+    """Exclude a remote job from queues that would send the job to a third cluster."""
     published = published_file_formats.read_local_only_queues(remote, folder)
     return (
         spec.but(
@@ -91,10 +91,10 @@ def translate_job_request(
 
 
 def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
-    """Return the slots on each node, if a mapping rule spreads the slots."""
+    """Return an OAR request's (node count, slots on each) by a mapping rule's spread."""
     if not remote_request.spread:
         return ()
-    # needed by few jobs
+    # few jobs need this import
     from gridbridge.decisions.transfer.request_mapping import spread_slots_over_nodes
 
     return spread_slots_over_nodes(remote_request.slots, remote_request.spread, nodes)

@@ -33,7 +33,7 @@ class StarterVerdictFiles:
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer a restarted task's question and wake its starter, within the uid's limit."""
+        """Answer a restarted task's starter and wake the starter, within the uid's limit."""
         if (
             published_file_formats.count_verdicts(uid, self._folder)
             < self._policy.poller.spool_files_per_uid

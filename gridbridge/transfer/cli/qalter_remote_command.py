@@ -15,7 +15,7 @@ OWN = (
     *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
     *("--config", "--published", "--json", "--version"),
 )
-INSTEAD = {  # hints for qalter's other options
+INSTEAD = {  # hint for each qalter option that qalter_remote lacks
     "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
     "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
     "-q": "the mapping sets the remote queues ([map.CLUSTER.queue.NAME])",

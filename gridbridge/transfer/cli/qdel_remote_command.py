@@ -8,7 +8,7 @@ from gridbridge.transfer.cli.act_results import print_act_results
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qdel_remote as service
 
-PATTERN = frozenset("*?[")  # qdel takes patterns (sge_types(1)); no login name has these letters
+PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})

@@ -19,7 +19,7 @@ from gridbridge.transfer.remote_tools.qstat_remote import RemoteTaskDetail, Tran
 UNKNOWN = 1
 HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
 STATES = "prsha"
-ME = "$user"  # qstat(1), -u
+ME = "$user"  # word for the calling user in option -u of qstat(1)
 
 
 def _states(_: click.Context, __: click.Parameter, value: str) -> str:

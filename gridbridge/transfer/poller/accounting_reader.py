@@ -58,7 +58,7 @@ class AccountingReader:
         self._open: Future[AccountingFileReading] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
-        """Return whether the accounting reader fits a changed cluster configuration."""
+        """Return whether the reader still reads the file that a cluster configuration names."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh))
             for section in (self._cluster, cluster)
@@ -66,7 +66,7 @@ class AccountingReader:
         return ours == theirs
 
     def look_if_due(self, interval_s: float) -> None:
-        """Start to read the accounting file if the time has come and no reading runs."""
+        """Start to read the accounting file if a reading is due and none is in progress."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
@@ -76,7 +76,7 @@ class AccountingReader:
         self._due = self._clock.steady_s()
 
     def take(self) -> AccountingFileReading | None:
-        """Return each finished reading of the accounting file once, else None."""
+        """Return a finished reading of the accounting file once; None without a new reading."""
         if self._open is None or not self._open.done():
             return None
         look, self._open = self._read(self._open), None
@@ -92,7 +92,7 @@ class AccountingReader:
             return AccountingFileReading(cursor=self.cursor, trouble=str(error))
 
     def look(self) -> AccountingFileReading:
-        """Read the accounting file's new lines; return a failure in the result."""
+        """Read the accounting file's new lines; the result holds an error, if any."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
@@ -123,14 +123,14 @@ def transfer_accounting_records(
 ) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
     for line, record in lines:
-        if is_transfer_name(record.account):  # other account names may have the same prefix
+        if is_transfer_name(record.account):  # a user's own account name may begin with gb, too
             yield _remote_record(line, record, name, cluster)
 
 
 def _remote_record(
     line: str, record: JobRunAccounting, name: str, cluster: Cluster
 ) -> RemoteJobRunAccounting:
-    """Convert an accounting record to its stored form, with the owner's name at home."""
+    """Convert an accounting record to its stored form, with the owner's home account."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteJobRunAccounting(
         transfer=record.account,

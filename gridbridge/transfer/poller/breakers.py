@@ -26,16 +26,16 @@ class ClusterBreakers:
         self._views = views
         self._clock = clock
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
-        # the system clock may have been set back while the poller was down
+        # a clock set back between two processes would lengthen a published pause
         self._known.update(
             {state.cluster: self._shortened(state) for state in views.shown_breakers()}
         )
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by local job
-        self._proved: set[TransferKey] = set()  # transfers whose task home listed in its queue
-        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # inner key: job id
+        self._proved: set[TransferKey] = set()  # transfers whose task home has listed in its queue
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # key: cluster
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration; cut pauses that exceed its `pause_max_s`."""
+        """Apply a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
         self._policy = policy.breaker
         before = dict(self._known)
         for name, state in before.items():
@@ -103,7 +103,7 @@ class ClusterBreakers:
     def _first_probes(
         self, state: PublishedClusterBreaker, transfers: Collection[Transfer]
     ) -> dict[str, datetime]:
-        """Return when each owner's first probe job began, even if that probe is over."""
+        """Return the begin of each owner's first probe job, even of a probe that has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
@@ -114,7 +114,7 @@ class ClusterBreakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return the transfers whose task the home cluster has listed in its queue."""
+        """Return the transfers whose tasks the home cluster has listed in a transfer queue."""
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:

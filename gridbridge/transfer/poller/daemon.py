@@ -21,7 +21,7 @@ from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-ANOTHER_RUNS = 1  # exit status if another poller has the lock
+ANOTHER_RUNS = 1  # exit status of a poller if another poller has the lock
 
 _log = logging.getLogger(__name__)
 
@@ -42,11 +42,11 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     cycle.run_cycles_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
-    os._exit(0)  # a thread may still wait for a silent cluster; its result is not needed
+    os._exit(0)  # do not wait for threads that query silent clusters
 
 
 def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
-    """Keep the last configuration if the new one is invalid or drops open transfers."""
+    """Use the last configuration if the new file is invalid or drops open transfers."""
     if earlier := read_saved_configuration(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
@@ -61,7 +61,7 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
         finally:
             database.close()
     except StateError:
-        return ()  # the service reports the error if it uses this file
+        return ()  # the service reports an unreadable state file later
 
 
 class PollerDaemon:

@@ -16,12 +16,12 @@ from gridbridge.transfer.poller.restarted_task_lookup import AdoptionQueries
 from gridbridge.transfer.poller.reused_remote_job_ids import ReusedRemoteJobIdDetector
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-PAUSE_S = 10.0  # a longer pause between rounds: the process was stopped
+PAUSE_S = 10.0  # longest pause between rounds of a process that was not stopped
 
 
 @dataclass(slots=True, kw_only=True)
 class TransferDecisionInputGatherer:
-    """Gathers decision inputs; remembers gaps in polling, and deletions at home."""
+    """Gathers inputs of decisions; stores gaps in polling, and deletions of local tasks."""
 
     policy: Policy
     ledger: TransferLedger
@@ -30,9 +30,9 @@ class TransferDecisionInputGatherer:
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # all clusters are queried without a pause since this time
+    since_s: float = field(init=False)  # begin of the polling without gaps
     looked_at_s: float = field(init=False)
-    deleted_at_home: dict[str, datetime] = field(init=False)  # time of deletion, by transfer name
+    deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
@@ -43,7 +43,7 @@ class TransferDecisionInputGatherer:
         self.policy = policy
 
     def listen_anew(self) -> None:
-        """Restart the clusters' silence times, as a cluster was not queried until now."""
+        """Restart all clusters' silence times when a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
     def notice_pause(self) -> None:
@@ -54,7 +54,7 @@ class TransferDecisionInputGatherer:
         self.looked_at_s = now_s
 
     def gather(self, concerned: Iterable[Transfer]) -> TransferDecisionInputs:
-        """Return all inputs of a decision about the given transfers."""
+        """Return the inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         asleep = (
             transfer.wake
@@ -82,7 +82,7 @@ class TransferDecisionInputGatherer:
     def note_deleted(
         self, transfers: Iterable[Transfer], situation: TransferDecisionInputs
     ) -> None:
-        """Record since when the home cluster deletes or no longer lists transfers' tasks."""
+        """Record the time since which home deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
             if rules.is_deleted_at_home(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

@@ -1,6 +1,6 @@
-"""Restore guards that people removed from away jobs; remove stale and copied guards.
+"""Restore guards that people removed; remove stale guards and copied guards.
 
-A guard is a hold at the home cluster that keeps an away job from starting there.
+A guard is a hold or a far start time that keeps an away job from starting at home.
 
 Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a
 hundred jobs.
@@ -54,8 +54,8 @@ class MissingGuardRestorer:
         self._policy = policy
         self._ledger = ledger
         self._act = act
-        self._unheld: frozenset[str] = frozenset()  # transfers without a hold in home's last answer
-        self._after = 0  # the last local job that was checked
+        self._unheld: frozenset[str] = frozenset()  # transfers without a listed hold
+        self._after = 0  # id of the local job that was checked last
         home = policy.site.cluster
         self._look = BackgroundQuery(
             workers, home, "look_at_guards", tasks.requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
@@ -67,7 +67,7 @@ class MissingGuardRestorer:
         self._policy = policy
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
-        """Check the guards if the home cluster has answered."""
+        """Check guards against the home cluster's new answer, if any."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds(answer.snapshot)
@@ -87,7 +87,7 @@ class MissingGuardRestorer:
             )
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
-        """Query the guards of all local jobs, or of the next hundred local jobs."""
+        """Query the guards of at most a hundred local jobs, which take turns."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -107,7 +107,7 @@ class MissingGuardRestorer:
                 self._put_back(transfer, guard)
 
     def _put_back(self, transfer: Transfer, guard: str) -> None:
-        """Record that a task gets its guard again; `send` restores the guard."""
+        """Record that a local task gets its guard again; `send` restores the guard."""
         transfer = transfer.but(guard=guard, reguarded=True)
         self._ledger.keep(transfer)
         self._missing.append(transfer)
@@ -122,7 +122,7 @@ class MissingGuardRestorer:
 
 
 class StaleGuardRemover:
-    """The closed transfers whose local tasks may still be guarded."""
+    """Removes the guards of local tasks whose transfers are closed."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class StaleGuardRemover:
         self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Load the closed transfers whose tasks an earlier process may have left guarded."""
+        """Load the closed transfers whose tasks may still have an earlier process's guard."""
         for transfer in self._transfers.reguarded():
             self.remember(transfer.not_after(now))
 
@@ -151,7 +151,7 @@ class StaleGuardRemover:
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Release closed transfers' tasks that home lists, except tasks sent again."""
+        """Remove guards of closed transfers' tasks that home lists, except tasks sent again."""
         for transfer in tuple(self._left.values()):
             if is_ended_task_gone(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
@@ -164,7 +164,7 @@ class StaleGuardRemover:
             self._ledger.release(transfer)
 
     def _let_go(self, transfer: Transfer) -> None:
-        """Release a task, unless a thread is about to restore the task's guard."""
+        """Remove a local task's guard, unless a thread is about to restore this guard."""
         action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
         guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
@@ -175,7 +175,7 @@ class StaleGuardRemover:
 
 
 class CopiedGuardRemover:
-    """The deferred jobs of the home cluster, and the qresub copies among these jobs."""
+    """Finds qresub copies of guarded jobs, and removes the copied guards."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class CopiedGuardRemover:
         self._home = policy.site.cluster
         self._ledger = ledger
         self._tasks = tasks
-        self._others: frozenset[int] = frozenset()  # deferred jobs that are no copies
+        self._others: frozenset[int] = frozenset()  # ids of deferred jobs that are no qresub copies
         home = policy.site.cluster
         self._look = BackgroundQuery(
             workers, home, "look_for_copies", self._free_copies, clock, LOOK_S

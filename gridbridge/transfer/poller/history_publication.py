@@ -19,7 +19,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-UNSHOWN = timedelta(minutes=1)  # republish transfers closed this long before a publication
+UNSHOWN = timedelta(minutes=1)  # longest time between a transfer's close and its publication
 
 
 class TaskHistoryPublisher:
@@ -30,10 +30,10 @@ class TaskHistoryPublisher:
         self._transfers = TransferRows(database)
         self._views = views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # by local task
+        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # attempts by local task
 
     def load(self) -> None:
-        """Mark histories that an earlier service may have stored without publishing."""
+        """Mark for publication the histories that an earlier service may not have published."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
@@ -100,7 +100,7 @@ class TaskHistoryPublisher:
 
 
 def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
-    """Return the histories of some uids' attempts, except attempts home refuted."""
+    """Return the histories of some uids' attempts, except attempts that home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [
         (attempt.transfer, attempt.events)

@@ -1,4 +1,4 @@
-"""Take spool messages into the transfer ledger, judged by content and file owner."""
+"""Apply spool messages to the transfer ledger, judged by content and file owner."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -26,10 +26,10 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unconfirmed_transfer_quota import UnconfirmedTransferQuota
 from gridbridge.transfer.poller.undelivered_task_ends import UndeliveredEndTracker
 
-PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
-PREMATURE_OF_UID = 100  # messages of a uid without a record: remote hosts may be faster
-LINGER_S = 1.5  # `closed` messages wait this long, so that one round takes several
-LINGERING = 20  # more waiting `closed` messages start a round
+PREMATURE_S = 60.0  # longest time for which a message waits for its transfer's record
+PREMATURE_OF_UID = 100  # largest number of a uid's messages that wait for a record
+LINGER_S = 1.5  # longest time for which a `closed` message waits for more such messages
+LINGERING = 20  # largest number of `closed` messages that wait for a round
 KIND_ORDER = (
     TransferMessageKind.RECORD,
     TransferMessageKind.INTENT,
@@ -66,21 +66,21 @@ class StarterMessageReader:
         self._refusals = RefusedMessageJournal(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
-        self._quota = LogQuota(clock.steady_s)  # log lines about each uid
+        self._quota = LogQuota(clock.steady_s)  # limit of log lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge messages by a changed configuration.
+        """Judge spool messages by a changed configuration.
 
-        Routes of older configurations stay valid: a starter uses the route that it has read.
+        Routes of older configurations stay valid: starters use routes that they have read.
         """
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the last spool read
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of messages
         self._home = policy.site.cluster
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
     def allow(self, routes: Iterable[Destination]) -> None:
-        """Accept records with these routes too, as starters can still read the routes."""
+        """Accept records with the given routes, too, as starters can still read the routes."""
         self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
@@ -119,7 +119,7 @@ class StarterMessageReader:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
-        """Return whether new messages only close transfers, and so may wait for a round."""
+        """Return whether new messages only close transfers, so that the messages may wait."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
@@ -239,7 +239,7 @@ class StarterMessageReader:
 
 
 def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return a message's series; only the last record of a starter counts."""
+    """Return a sort key of a message; only the last record of each starter counts."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)

@@ -1,4 +1,4 @@
-"""Delete orphans, remote jobs that outlive their end, and old files and rows."""
+"""Delete orphaned and surviving remote jobs, and old files and database rows."""
 
 import logging
 from collections.abc import Callable, Container
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrphanCleaner:
-    """Deletes orphans, surviving remote jobs, and files of ended transfers."""
+    """Deletes remote jobs without a transfer or after their end, and transfers' files."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class OrphanCleaner:
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
-        """Stop watching transfers closed before a time; log files left remotely."""
+        """Stop watching transfers closed before a time; log files that remain remotely."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
@@ -88,7 +88,7 @@ class OrphanCleaner:
                 self._stop_watching(transfer)
 
     def _is_cleared(self, ended: Transfer) -> bool:
-        """Return whether an ended transfer has no files left, else start their removal."""
+        """Return whether an ended transfer has no files; else start the removal of its files."""
         is_unstaged = self._is_unstaged(ended)
         return self._claims.are_removed(ended) and is_unstaged
 
@@ -122,7 +122,7 @@ class OrphanCleaner:
         self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: OrphanJob) -> None:
-        """Start to delete an orphan job, unless the deletion runs or has to pause."""
+        """Start to delete an orphan job, unless a deletion is in progress or pauses."""
         for finished in [
             finished for finished, deletion in self._deleting.items() if deletion.done()
         ]:
@@ -135,7 +135,7 @@ class OrphanCleaner:
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
-        """Log an orphan's failed deletion: over ssh the service may be no operator."""
+        """Log an orphan job's failed deletion: over ssh the service may be no operator."""
         if error := deletion.exception():
             _log.warning(
                 "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)
@@ -143,8 +143,8 @@ class OrphanCleaner:
 
 
 SWEEP_S = 3600.0
-PORTION_S = 5.0  # between two portions of a long folder sweep
-UNFETCHED_S = 86400.0  # age at which unfetched verdicts and replies are removed
+PORTION_S = 5.0  # pause between two portions of a long folder sweep
+UNFETCHED_S = 86400.0  # age at which verdicts that no starter has read are removed
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerStateComponents:
-    """The parts that hold state; the state file has all data that must survive."""
+    """The poller's parts that hold state; the state file has all data that must survive."""
 
     job_history: TaskHistoryPublisher
     breakers: ClusterBreakers
@@ -58,7 +58,7 @@ class PollerStateComponents:
 
 
 def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateComponents:
-    """Build the parts that hold state from a configuration and resources."""
+    """Build the poller's parts that hold state from a configuration and resources."""
     job_history = TaskHistoryPublisher(policy.site.cluster, at.database, at.views)
     breakers = ClusterBreakers(policy.breaker, at.views, at.clock)
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)
@@ -107,7 +107,7 @@ class PollerActComponents:
 def build_poller_acts(
     policy: Policy, at: PollerResources, state: PollerStateComponents
 ) -> PollerActComponents:
-    """Build the parts that act for transfers from resources and state."""
+    """Build the poller's parts that act for transfers from resources and state."""
     claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
     late_guards = StaleGuardRemover(at.database, state.ledger, dispatcher, at.clock)
@@ -159,7 +159,7 @@ class PollerReconcilers:
 def build_poller_reconcilers(
     policy: Policy, at: PollerResources, state: PollerStateComponents, acting: PollerActComponents
 ) -> PollerReconcilers:
-    """Build the reconcilers from resources, state and acts."""
+    """Build the poller's reconcilers from resources, state and acts."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = state.ledger, at.acts, at.workers, acting.claims
     recalls = WaitingTaskRecallService(

@@ -1,4 +1,4 @@
-"""Journal the poller's plans, recalls and refused messages, and replay journalled ones."""
+"""Journal the poller's plans, recalls and refused messages, and replay the journal."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota
 
 PLAN_PROGRAM = "poller"
-FIRST = 3  # names that the sentence about many transfers lists
+FIRST = 3  # number of transfer names in a sentence about many transfers
 KEPT = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ class TransferPlanJournal:
         policy: PollerSection,
         plan: TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
-        """Return a journal entry of the transfers with a new decision; None without any."""
+        """Return a journal entry of the new decisions about transfers; None without any."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.key].append(action_sentence(action))
@@ -97,7 +97,7 @@ def _plan_entry(
 def encode_journal_rows(
     transfers: Sequence[Transfer], situation: TransferDecisionInputs
 ) -> dict[str, object]:
-    """Encode the first transfers for the journal, with the snapshot rows behind them."""
+    """Encode the first transfers for the journal, with their rows of the snapshots."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
@@ -107,7 +107,7 @@ def encode_journal_rows(
 
 
 def decode_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
-    """Decode the transfers and the situation that `rows` has encoded."""
+    """Decode a journal row into transfers and decision inputs."""
     return [
         decode_model_value(encoded, Transfer) for encoded in row["transfers"]
     ], decode_model_value(row["situation"], TransferDecisionInputs)
@@ -161,7 +161,7 @@ def recall_journal_entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
-    """Return a journal entry of the due recalls, with all rows up to the last recall."""
+    """Return a journal entry of the due recalls and the candidates considered."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **encode_journal_rows(considered, situation),
@@ -192,7 +192,7 @@ def _recall_sentence(recall: TaskRecall) -> str:
 
 
 REFUSAL_PROGRAM = "poller refusal"
-AN_HOUR = 20  # entries per person: anybody may write messages that are refused
+AN_HOUR = 20  # largest number of journalled refusals per person and hour
 
 
 class RefusedMessageJournal:
@@ -204,7 +204,7 @@ class RefusedMessageJournal:
 
     def keep(self, received: ReceivedStarterMessage, refusal: RejectedStarterMessage) -> None:
         """Journal a refused message with all inputs of the refusal."""
-        self._quota.left_out()  # restarts the count after an hour
+        self._quota.left_out()  # this call restarts the quota's count after an hour
         if not self._quota.allows(received.uid):
             return
         way = received.message.queue, received.message.remote
@@ -215,7 +215,7 @@ class RefusedMessageJournal:
 
 
 def replay_refused_message(row: Mapping[str, Any]) -> list[str]:
-    """Judge a journalled message again; return the result as one sentence."""
+    """Judge a journalled refused message again; return the result as one sentence."""
     verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedStarterMessage))
     return [
         _refusal_sentence(verdict)

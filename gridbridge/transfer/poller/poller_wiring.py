@@ -112,7 +112,7 @@ def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Keep the observers of unchanged clusters; replace all others, drop snapshots."""
+    """Keep unchanged clusters' observers; replace others and drop their snapshots."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -128,7 +128,7 @@ def _follow_observers(
 def _follow_pushes(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Keep the push listeners of unchanged clusters; stop or start all others."""
+    """Keep unchanged clusters' push listeners; stop or start all other listeners."""
     pushes, clock = service.resources.pushes, service.resources.clock
     alike = frozenset(
         name for name in same if _push_of(service.policy, name) == _push_of(policy, name)

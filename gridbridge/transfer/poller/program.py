@@ -21,8 +21,8 @@ def main() -> None:
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
-    signals = StopAndReloadSignals()  # first of all: an unhandled SIGHUP ends a process
-    from gridbridge.transfer.poller import daemon  # this import takes half a second
+    signals = StopAndReloadSignals()  # before slow imports: an unhandled SIGHUP ends the process
+    from gridbridge.transfer.poller import daemon  # a slow import, after the signals
 
     try:
         daemon.run_poller(signals)

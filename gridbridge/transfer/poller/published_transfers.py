@@ -49,7 +49,7 @@ from gridbridge.state import drains, published_file_formats, published_json, unv
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer.store import usage_rows
 
-MOST_RECORDS = 1000  # usage records published for one task
+MOST_RECORDS = 1000  # largest number of usage records published for one task
 
 History = tuple[Transfer, Sequence[TransferEvent]]
 
@@ -133,7 +133,7 @@ def _event(event: TransferEvent) -> PublishedTransferEvent:
 
 
 def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
-    """Yield each transfer queue's remote cluster and limits."""
+    """Yield the published row of each transfer queue: its remote cluster and limits."""
     for name, queue in policy.queues.items():
         yield PublishedTransferQueue(
             queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
@@ -169,9 +169,9 @@ def _queue(queue: QueueInstanceStatus) -> PublishedQueueOnHost:
     )
 
 
-FRESHEN_S = 2.0  # load values are rewritten: their age shows that the poller lives
+FRESHEN_S = 2.0  # period of rewriting load values, whose age shows that the poller lives
 
-UNLISTED = timedelta(minutes=1)  # a new transfer's task is looked up at home within this time
+UNLISTED = timedelta(minutes=1)  # time within which home lists a new transfer's task
 
 
 class TransferStatePublisher:
@@ -203,7 +203,7 @@ class TransferStatePublisher:
         self._policy = policy
 
     def configured(self, configuration: PublishedConfigurationStatus) -> None:
-        """Publish which gridbridge.toml is in force."""
+        """Publish the status of gridbridge.toml: the file in force, and refused changes."""
         self._configuration = configuration
         self._show_service()
 
@@ -214,7 +214,7 @@ class TransferStatePublisher:
         """
         for queue, configured in self._policy.queues.items():
             rules = build_request_mapping(self._policy, configured.cluster, queue)
-            # before the build_transfer_route, which names the build_request_mapping
+            # The mapping is published before the route, which names the mapping.
             if rules.rules:
                 publish_file(
                     published_file_formats.request_mapping_path(queue, self._folder),
@@ -297,7 +297,7 @@ class TransferStatePublisher:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return each cluster that gets no new jobs, with the reason: drained or failing."""
+        """Return the reason for each cluster that gets no new jobs: drained or failing."""
         return {
             **failing,
             **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)},
@@ -316,7 +316,7 @@ class TransferStatePublisher:
         )
 
     def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish a history that only one uid's messages tell; remove an empty history."""
+        """Publish a task's history from one uid's messages alone; remove an empty history."""
         path = published_file_formats.unverified_history_path(local, uid, self._folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -328,7 +328,7 @@ class TransferStatePublisher:
                 published_task_history(local, attempts, is_proved=False)
             ),
         )
-        if is_new:  # listing a person's histories costs more than writing one history
+        if is_new:  # only then count the person's histories, because listing files is slow
             unverified_histories.limit_unverified_histories(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
@@ -361,7 +361,7 @@ class TransferStatePublisher:
         unverified_histories.remove_old_unverified_histories(self._folder, before)
 
     def shown_at(self) -> datetime | None:
-        """Return when this or an earlier service last published the transfers."""
+        """Return the time at which this or an earlier service last published transfers."""
         return published_json.transfers_published_at(self._folder)
 
     def _show_service(self) -> None:

@@ -29,15 +29,15 @@ from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller.remote_job_claim_granting import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-HEED_S = 60.0  # a recall request that no starter carries out is withdrawn after this time
-AGAIN_S = 60.0  # first pause before a task that can't run at home is considered again; doubles
+HEED_S = 60.0  # time after which a recall request that no starter carries out is withdrawn
+AGAIN_S = 60.0  # first pause before the next recall of a task that could not run at home
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
 
 class WaitingTaskRecallService:
-    """The recalls in progress, and the free slots of the home cluster."""
+    """Recalls waiting tasks into free slots of the home cluster."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class WaitingTaskRecallService:
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
         self._out: dict[TransferKey, TaskRecall] = {}
-        self._wished_at_s: dict[TransferKey, float] = {}  # when each recall was requested
-        self._free = (0, 0)  # free slots in the last two home snapshots
-        # time of the last home snapshot
+        self._wished_at_s: dict[TransferKey, float] = {}  # time of each recall request
+        self._free = (0, 0)  # number of free slots in each of the last two home snapshots
+        # time of the last home snapshot by cluster
         self._free_at: dict[str, datetime] = clock.dated(operator.add)
 
     def follow(self, policy: Policy) -> None:
@@ -71,7 +71,7 @@ class WaitingTaskRecallService:
         self._policy = policy
 
     def load(self) -> None:
-        """Withdraw an earlier process's recall requests; recalls that have begun go on."""
+        """Withdraw an earlier process's recall requests, except recalls that have begun."""
         for transfer in self._ledger.all():
             if not transfer.verdict:
                 self._verdicts.retract(transfer.name, transfer.uid)
@@ -127,15 +127,15 @@ class WaitingTaskRecallService:
             self._free_at[home.cluster] = home.taken_at
 
     def bring(self, transfer: Transfer, why: str) -> bool:
-        """TaskRecall a task for the given reason; return whether its recall is in progress."""
+        """Recall a task for the given reason; return whether its recall is in progress."""
         if transfer.key not in self._out and transfer.key not in self._checking:
             self._bring(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
-        """Return whether the owner is confirmed and the queue allows one more recall.
+        """Return whether a task's owner is confirmed and its queue allows one more recall.
 
-        A job without a claim needs a batch system that tells that the job has not started.
+        A job without a claim needs a batch system that shows whether the job has started.
         """
         queue = self._policy.queues.get(transfer.queue)
         cluster = self._policy.clusters.get(transfer.remote)
@@ -157,7 +157,7 @@ class WaitingTaskRecallService:
         )
 
     def _take_checks(self, situation: TransferDecisionInputs) -> None:
-        """TaskRecall the checked tasks that a queue of the home cluster can run."""
+        """Recall the checked tasks that a queue of the home cluster can run."""
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -167,7 +167,7 @@ class WaitingTaskRecallService:
                 self._bring(recall, transfer)
 
     def _bring(self, recall: TaskRecall, transfer: Transfer) -> None:
-        """TaskRecall a task by taking its claim, or by a request to the task's starter."""
+        """Recall a task by taking its claim, or by a request to the task's starter."""
         if not transfer.claim:
             self._publish_request(recall, transfer)
         elif self._claims.recall(transfer, recall.why):

@@ -37,10 +37,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-AT_ONCE = 500  # most grants sent in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # pause before a grant is sent again: its job occupies a slot
+AT_ONCE = 500  # largest number of grants in one command
+FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a grant is sent again
 
-DOUBT_S = 30.0  # a job without its grant ends at most this long after claim_wait_s
+DOUBT_S = 30.0  # longest time between claim_wait_s and the end of a job without its grant
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class RemoteJobClaimService:
         self._workers = workers
         self._clock = clock
         self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
-        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # grants by cluster
+        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # unsent grants by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
 
@@ -135,7 +135,7 @@ class RemoteJobClaimService:
         return is_claim_granted_by_home(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return a job's end; too many ends without a claim become an error of the task."""
+        """Return a transfer's end; too many ends without a claim become the task's error."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -148,7 +148,7 @@ class RemoteJobClaimService:
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
-        """Log a granted job that ended as fenced: the job may not have seen its grant."""
+        """Log a remote job that ended without a claim although its grant was sent."""
         cluster = self._policy.clusters.get(transfer.remote)
         if (
             not cluster
@@ -195,7 +195,7 @@ class RemoteJobClaimService:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether the claims folder has names left for the next sweeps."""
+        """Whether a sweep of the claims folder is unfinished."""
         return self._files.is_amid_sweep
 
     def sweep(self) -> None:

@@ -1,4 +1,4 @@
-"""Tell the starter of a restarted task which transfer the task belongs to."""
+"""Tell the starter of a restarted task the transfer that the task belongs to."""
 
 from gridbridge.decisions.transfer.starter_message_acceptance import (
     invalid_message_value,
@@ -30,7 +30,7 @@ class AdoptionQueries:
         unheard_ends: UndeliveredEndTracker,
         clock: Clock,
     ) -> None:
-        # deleted transfers whose task has a new starter
+        # keys of transfers that are being deleted and whose tasks have new starters
         self.with_new_starter: set[TransferKey] = set()
         self._ledger = ledger
         self._inbox = inbox
@@ -39,7 +39,7 @@ class AdoptionQueries:
         self._clock = clock
 
     def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
-        """Tell a restarted task's starter the task's transfer; refuse a wrong question."""
+        """Tell a restarted task's starter the task's transfer; refuse an invalid query."""
         message = spooled.message
         if invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid question or no FIFO")
@@ -65,7 +65,7 @@ class AdoptionQueries:
         return self._ledger.attempts(message.transfer, uid)
 
     def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
-        """Delete a transfer whose job number now belongs to a new job at home."""
+        """Begin to delete a transfer whose job number now belongs to a new job at home."""
         is_live = (
             not transfer.is_over
             and transfer.desired != DesiredLocalJobState.DEAD

@@ -16,7 +16,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
 class ReusedRemoteJobIdDetector:
-    """Checks whose job has a listed remote id; queries a cluster about doubtful ids."""
+    """Detects reused remote job ids in job lists, and by queries about doubtful ids."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ReusedRemoteJobIdDetector:
         ] = {}
 
     def now(self) -> frozenset[TransferKey]:
-        """Return the transfers whose remote job id another job has."""
+        """Return the transfers whose remote job id now belongs to another job."""
         return frozenset(self._found)
 
     def note_found(self, transfers: list[Transfer]) -> None:
@@ -99,7 +99,7 @@ class ReusedRemoteJobIdDetector:
         )
 
     def _take(self, cluster: str) -> None:
-        """Apply a cluster's answer about doubtful job ids."""
+        """Process a cluster's answer to the query about doubtful job ids."""
         doubtful, accounts = self._question(cluster).answer() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)

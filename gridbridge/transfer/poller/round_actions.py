@@ -20,7 +20,7 @@ from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 @dataclass(slots=True, kw_only=True)
 class RoundActionRunner:
-    """Does the planned acts of transfers, each act once at a time."""
+    """Does the planned acts of transfers; no act runs twice at the same time."""
 
     policy: Policy
     ledger: TransferLedger
@@ -29,8 +29,8 @@ class RoundActionRunner:
     usage_records: RemoteUsageService
     claims: RemoteJobClaimService
     late_guards: StaleGuardRemover
-    asked: Container[str]  # clusters that are queried
-    over: Callable[[Transfer], None]  # called with each closed transfer
+    asked: Container[str]  # names of the clusters that are queried
+    over: Callable[[Transfer], None]  # function to call with each closed transfer
     clock: Clock
 
     def follow(self, policy: Policy) -> None:
@@ -68,7 +68,7 @@ class RoundActionRunner:
         return changed
 
     def _tell_not_deleted(self) -> None:
-        """Record for `gridbridge why` that jobs of owners without an account are left."""
+        """Record in histories undeleted remote jobs of owners without an account."""
         for action_of, why in self.dispatcher.not_deleted:
             if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
                 self.ledger.keep(transfer.but(reason=why))
@@ -98,7 +98,7 @@ class RoundActionRunner:
     def _end(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the end that a look-up found, or a substitute end for a lost job."""
+        """Return the job's end that a look-up found, or a substitute end for a lost job."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed_end_verdict(action).reason)
@@ -119,6 +119,6 @@ class RoundActionRunner:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove a closed transfer's verdict and FIFO; the record outlives the job."""
+        """Remove a closed transfer's verdict and FIFO, but not yet its record."""
         self.over(closed)
         self.verdicts.tidy(closed)

@@ -23,7 +23,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 AGAIN_S = 60.0  # first pause between requests to a starter
 SELDOM_S = 3600.0  # longest pause between requests to a starter that does nothing
-FEW = 3  # requests, before the history says that the starter does nothing
+FEW = 3  # number of requests after which the history says that the starter does nothing
 WHAT_FOLLOWS = (
     "its starter does not act on suspension requests, which now come less often, at last hourly;"
     " qdel of the local job still deletes the remote job, after half a minute"
@@ -31,7 +31,7 @@ WHAT_FOLLOWS = (
 
 
 class SuspensionReconciler:
-    """The suspension mismatches in the last snapshots, and the requests to starters."""
+    """Finds suspension mismatches in snapshots, and requests starters' corrections."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class SuspensionReconciler:
         self._policy = policy
 
     def forget(self) -> None:
-        """Forget the mismatches in earlier snapshots, as the clock was set."""
+        """Forget the suspension mismatches in earlier snapshots after a clock change."""
         self._seen.clear()
 
     def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Request corrections after two snapshots with a mismatch; withdraw old requests.
 
-        Transfers in `busy` are being recalled, and their recall request uses the same file.
+        Transfers in `busy` are being recalled, and their recall requests use the same files.
         """
         shows = frozenset(
             name
@@ -79,7 +79,7 @@ class SuspensionReconciler:
             if key in before and shown.follows(before[key]):
                 self._publish_mismatch(key, shown)
             elif key in before and shown.is_like(before[key]):
-                self._seen[key] = before[key]  # only another cluster has answered
+                self._seen[key] = before[key]  # only one of the two clusters has answered since
 
     def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
         """Publish a suspension request to the starter, again after growing pauses."""
@@ -105,7 +105,7 @@ class SuspensionReconciler:
         )
 
     def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
-        """Withdraw a suspension request, unless a verdict or recall has replaced it."""
+        """Withdraw a suspension request, unless a verdict or recall replaced the request."""
         del self._out[key]
         self._forget(key)
         transfer = self._ledger.open.get(key)

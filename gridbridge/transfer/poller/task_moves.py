@@ -30,13 +30,13 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
 
 KEPT = timedelta(days=7)
-NOBODY = "moves"  # thread owner for a move whose job owner is unknown
+NOBODY = "moves"  # name of the thread for moves whose job owner is unknown
 
 _log = logging.getLogger(__name__)
 
 
 class WaitingTaskMoveService:
-    """The task moves in progress."""
+    """Moves waiting tasks off clusters by recalls; the state file has each move's stage."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class WaitingTaskMoveService:
         self._wished: set[TransferKey] = set()
         self._ending: dict[
             TransferKey, tuple[WaitingTaskMove, Future[None]]
-        ] = {}  # restore queue lists
+        ] = {}  # restorations of queue lists in progress
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -90,7 +90,7 @@ class WaitingTaskMoveService:
         """Recall a moved task, or give up the move if a recall is not possible."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
-            return  # else the queue list could be restored before its change
+            return  # the change of the queue list must precede its restoration
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
             self._kept.put(replace(move, stage=TaskMoveStage.HOME))
             return
@@ -160,7 +160,7 @@ class WaitingTaskMoveService:
             other_move for other_move in self._kept.in_flight() if other_move.key != move.key
         )
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
-            self._end(move, stage, why)  # a job's last move restores the queue list
+            self._end(move, stage, why)  # only a job's last move restores the job's queue list
             return
         giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
         self._ending[move.key] = ended, giving

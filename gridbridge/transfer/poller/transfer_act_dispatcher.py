@@ -1,4 +1,4 @@
-"""Run the acts that need a cluster in threads, each act once at a time."""
+"""Run acts that need a cluster in threads; no act runs twice at the same time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
-AGAIN_S = 2.0  # first pause before a failed act is retried; doubles
-LONGEST_S = 60.0  # longest pause: nothing reports that a failure's cause is gone
+AGAIN_S = 2.0  # first pause before a failed act is retried; each retry doubles the pause
+LONGEST_S = 60.0  # longest pause before a failed act is retried
 
 Name = tuple[TransferActKind, str, int]
 
@@ -38,15 +38,15 @@ class TransferActDispatcher:
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = Backoff(clock)  # between look-ups of a job's end
+        self._backoff = Backoff(clock)  # pauses between look-ups of a job's end
         self._failing: dict[Name, Backoff] = {}  # pauses of acts whose last run failed
         self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
-        self.not_ours: list[Transfer] = []  # transfers whose remote id another job has
-        self.not_deleted: list[tuple[Transfer, str]] = []  # no account of the owner
+        self.not_ours: list[Transfer] = []  # transfers whose remote job id is another job's
+        self.not_deleted: list[tuple[Transfer, str]] = []  # owner's account is gone
         self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
-        """Return whether an act's pause is over and no thread does the act yet.
+        """Return whether an act's retry pause is over and no thread is doing the act.
 
         Look-ups of a job's end and failed acts are retried after growing pauses.
         """
@@ -59,11 +59,11 @@ class TransferActDispatcher:
         )
 
     def begin(self, action: TransferAction) -> None:
-        """Start an act in a thread; an end known from accounting needs no query."""
+        """Start an act in a thread; a job's end known from accounting needs no query."""
         self.open[_name(action)] = action, self._future(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
-        """Yield each finished act with the job's end that it found; log failed acts."""
+        """Yield each finished act, with the job's end if found; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
@@ -96,7 +96,7 @@ class TransferActDispatcher:
                 yield action, verdict
 
     def forget(self, transfer: TransferKey) -> None:
-        """Forget a transfer's retry pauses, so that its next act begins at once."""
+        """Forget a transfer's retry pauses, so that the transfer's next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
         for act in TransferActKind:

@@ -22,8 +22,8 @@ from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.history_publication import TaskHistoryPublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-EVENTS_AN_HOUR = 60  # history events of a transfer: its owner could cause any number
-LOGGED_AN_HOUR = 4000  # log lines about a person's unconfirmed transfers
+EVENTS_AN_HOUR = 60  # largest number of a transfer's history events per hour
+LOGGED_AN_HOUR = 4000  # largest number of log lines per hour about a person's transfers
 
 _log = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class TransferLedger:
         self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         # closed transfers whose remote jobs may still be listed
         self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed, unconfirmed; by uid
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unconfirmed closed transfers
         self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLogLines()  # log lines of unconfirmed transfers
+        self._withheld = WithheldLogLines()  # log lines about unconfirmed transfers
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -74,7 +74,7 @@ class TransferLedger:
         return frozenset(map(sections_used_by_transfer, self.all()))
 
     def among(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
-        """Return the open transfers with the given keys, each once."""
+        """Return each open transfer with one of the given keys once."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
     def find(self, key: TransferKey) -> Transfer | None:
@@ -89,7 +89,7 @@ class TransferLedger:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Store all changes of a block in the state file, or none of the changes."""
+        """Store all changes of a `with` block in the state file, or none of the changes."""
         with self._database.transaction():
             yield
 
@@ -123,7 +123,7 @@ class TransferLedger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Record that a closed transfer's task is no longer guarded."""
+        """Record that a closed transfer's local task no longer has a guard."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if transfer := self.ended.get(closed.key):
@@ -163,7 +163,7 @@ class TransferLedger:
                     _log_transfer(transfer, text)
 
     def _tell_left_out(self) -> None:
-        """Log how many log lines and history events the hourly limits left out."""
+        """Log how many log lines and history events the hourly limits suppressed."""
         self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
             _log.warning("event=left_out of=%s events=%d", of, count)
@@ -185,7 +185,7 @@ class TransferLedger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer from the state file, unless home confirms it or it is open."""
+        """Delete a closed transfer that home never confirmed from the state file."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:

@@ -42,7 +42,7 @@ from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 class StarterWakerAfterSilence:
-    """Remembers silent clusters, for which starters pause ever longer between tries."""
+    """Wakes starters that wait to submit when a silent cluster answers again."""
 
     def __init__(self, folder: str) -> None:
         self._silent: set[str] = set()
@@ -88,7 +88,7 @@ class ClusterAnswerHandlers:
         self.policy = policy
 
     def take(self, came: tuple[ClusterQueryResult, ...]) -> None:
-        """Process the clusters' answers, and the reused job ids that acts have found."""
+        """Process the clusters' answers, and the reused remote job ids that acts have found."""
         self.reused_ids.note_found(self.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:
@@ -121,7 +121,7 @@ class PollRoundInputSources:
 
     def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
         """Return the new cluster answers, and the transfers that other input changed."""
-        came = self.answers.take()  # first: messages must not be older than answers
+        came = self.answers.take()  # before the messages, which must not be older than answers
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
@@ -197,7 +197,7 @@ class PollRoundPublishers:
     sweeper: OldDataSweeper
 
     def publish(self, is_news: bool) -> None:
-        """Publish load values and histories, and the transfers if there is news."""
+        """Publish load values and histories; publish transfers if `is_news` is true."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.job_history.publish()
@@ -211,14 +211,14 @@ class PollRoundInput:
     """A round's input: new cluster answers, and the transfers to decide about."""
 
     came: tuple[ClusterQueryResult, ...]
-    is_news: bool  # there is an answer or a changed transfer
+    is_news: bool  # whether a cluster has answered or a transfer has changed
     concerned: tuple[Transfer, ...]
-    situation: TransferDecisionInputs | None  # None without concerned transfers
+    situation: TransferDecisionInputs | None  # None: no transfer to decide about
 
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundSteps:
-    """A poll round, as the steps that a cycle calls."""
+    """The steps of a poll round, which the poller's cycle calls in turn."""
 
     policy: Policy
     journal: DecisionJournal

@@ -1,7 +1,7 @@
 """Start and stop the transfer service, and run its rounds.
 
 A killed service loses no transfer: a message leaves the spool only after the state file has its
-content, and every act is safe to repeat. Package `round` has the steps of a round.
+content, and every act is safe to repeat. Module `transfer_round` has the steps of a round.
 """
 
 import logging
@@ -62,7 +62,7 @@ class TransferService:
     def load(self) -> None:
         """Load the state that an earlier process left in the state file."""
         verdicts, clock, state = self.resources.acts.verdicts, self.resources.clock, self.known
-        clock.step()  # before loading: the step must not move loaded times
+        clock.step()  # called before load, because a clock step moves loaded times
         verdicts.hide_names()
         state.ledger.load()
         state.unheard_ends.load(clock.now())
@@ -78,7 +78,7 @@ class TransferService:
         """Publish the queues' routes; log removed clusters that have open transfers."""
         state, views = self.known, self.resources.views
         used = {(transfer.queue, transfer.remote) for transfer in state.ledger.all()}
-        state.mail.allow(used)  # starters of open transfers still read these routes
+        state.mail.allow(used)  # starters of open transfers still use routes of removed queues
         views.routes(frozenset(queue for queue, _ in used))
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
@@ -143,7 +143,7 @@ class TransferService:
         return frozenset(remote | local | queried | late | moved)
 
     def sent(self, cluster: str) -> CampaignJobsAtCluster:
-        """Return the jobs that campaigns sent to a cluster; these jobs delay no transfer."""
+        """Return the jobs that campaigns sent to a cluster, which delay no transfer."""
         return live_campaign_jobs_at(self.resources.database, cluster)
 
     def shut_down(self) -> None:

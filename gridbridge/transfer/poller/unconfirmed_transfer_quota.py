@@ -26,7 +26,7 @@ from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-KEPT = timedelta(hours=1)  # closed transfers that home never confirmed
+KEPT = timedelta(hours=1)  # storage time of closed transfers that home never confirmed
 SWEEP_S = 600.0
 
 _log = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ class _Waiting(NamedTuple):
 
     transfer: Transfer
     since: datetime
-    others: tuple[str, ...] = ()  # spool paths of the transfer's other messages
+    others: tuple[str, ...] = ()  # spool paths of the transfer's messages besides the record
 
     def moved(self, step: timedelta) -> "_Waiting":
-        """Return the entry with its time moved by a clock change."""
+        """Return the waiting transfer with its time moved by a clock change."""
         return self._replace(since=self.since + step)
 
 
@@ -53,7 +53,7 @@ class UnconfirmedTransferQuota:
         self._inbox = inbox
         self._clock = clock
         self._waiting: dict[TransferKey, _Waiting] = clock.dated(_Waiting.moved)
-        self._admitted: dict[TransferKey, str] = {}  # values of OwnershipProof
+        self._admitted: dict[TransferKey, str] = {}  # OwnershipProof of each admitted transfer
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
@@ -129,7 +129,7 @@ class UnconfirmedTransferQuota:
         )
 
     def _counted(self) -> "Counter[int]":
-        """Return each uid's number of unconfirmed transfers, surplus closed ones included."""
+        """Return each uid's number of unconfirmed transfers, open and closed."""
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
             self._count = Counter(
@@ -140,7 +140,7 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Delete unconfirmed closed transfers above the limit or older than an hour."""
+        """Delete unconfirmed closed transfers above a person's limit or older than an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -152,7 +152,7 @@ class UnconfirmedTransferQuota:
 def _judge(
     entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES if home lists a task, NO if only the remote cluster does, else ''.
+    """Return YES for a task listed at home, NO for a job listed only remotely, or ''.
 
     Return None while a snapshot newer than the record is missing.
     """

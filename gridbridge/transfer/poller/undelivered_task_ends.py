@@ -16,7 +16,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-RECENT = timedelta(hours=1)  # the qmaster gives up a silent execd long before
+RECENT = timedelta(hours=1)  # longest time after which a qmaster gives up a silent execd
 
 
 class UndeliveredEndTracker:
@@ -24,7 +24,7 @@ class UndeliveredEndTracker:
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
         self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        # closed before a query about their tasks at home
+        # closed transfers whose tasks the home cluster was not yet queried about
         self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self._transfers = TransferRows(database)
 
@@ -60,7 +60,7 @@ class UndeliveredEndTracker:
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
-        """Return whether home has listed a task ever since the task's transfer closed."""
+        """Return whether home has listed a task ever since its transfer closed."""
         return closed.key in self._ended
 
     def take_answer(

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
     from gridbridge.model.transfer_route import Away
 
-MOST_TOLD = 1000  # unconfirmed job ends stored per person between two sweeps
+MOST_TOLD = 1000  # largest number of a person's unconfirmed job ends between two sweeps
 UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
-FRESHEN = timedelta(seconds=20)  # unchanged reading positions are published after this time
+FRESHEN = timedelta(seconds=20)  # period of publishing unchanged read positions
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +56,12 @@ class RemoteUsageService:
     readers: dict[str, AccountingReader] = field(default_factory=dict)
     readings: dict[str, PublishedAccountingProgress] = field(
         default_factory=dict
-    )  # published states
+    )  # published reading progress by cluster
     cursors: dict[str, ClusterAccountingProgress] = field(
         default_factory=dict
-    )  # stored read positions
+    )  # stored read position by cluster
     accounting: RemoteUsageRows = field(init=False)
-    told: dict[int, int] = field(default_factory=dict)  # unconfirmed ends by uid
+    told: dict[int, int] = field(default_factory=dict)  # number of unconfirmed job ends by uid
 
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)
@@ -72,7 +72,7 @@ class RemoteUsageService:
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read the accounting files of a changed configuration; known files go on."""
+        """Read a changed configuration's accounting files; keep the positions of known files."""
         self.policy = policy
         clusters = {
             name: cluster
@@ -148,7 +148,7 @@ class RemoteUsageService:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Return whether the service reads a job's accounting file and needs no `qacct`."""
+        """Return whether the service reads a job's accounting file, so needs no qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 

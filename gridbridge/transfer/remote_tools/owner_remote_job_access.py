@@ -17,7 +17,7 @@ from gridbridge.state import published_json as files
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobRequestReader
 
-LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
+LIMIT_S = 10.0  # timeout of a cluster query for a command of a waiting user
 
 
 class RemoteActNotDone(GridbridgeError):
@@ -29,14 +29,14 @@ class RemoteJobGone(RemoteActNotDone):
 
 
 def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
-    """Return a cluster as this user reaches it; RemoteActNotDone if it is not configured."""
+    """Return the caller's access to a cluster; RemoteActNotDone if unconfigured."""
     if cluster not in policy.clusters:
         raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_address(policy, cluster).within(LIMIT_S)
 
 
 def require_request_listing(home: Away) -> "UserJobRequestReader[Away]":
-    """Return the adapter's ability to show requests; RemoteActNotDone if the adapter has none."""
+    """Return the cluster's reader of job requests; RemoteActNotDone if none exists."""
     if ability := adapter_of_cluster(home).shows_requests:
         return ability
     raise RemoteActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
@@ -46,7 +46,7 @@ def require_request_listing(home: Away) -> "UserJobRequestReader[Away]":
 class RemoteActResult:
     """The result of a command on one local job or task, as a sentence for the user."""
 
-    job: str  # 12, or 12.3
+    job: str  # local job id, such as 12, or 12.3 for a task of an array
     is_done: bool
     text: str
 
@@ -54,10 +54,10 @@ class RemoteActResult:
 def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteActResult]:
-    """Act on each task of a job that is away; yield a result for each task.
+    """Act on the remote job of each away task of a job; yield a result for each task.
 
-    `instead` is the command for a job that waits at home. Raises ParseError and
-    StateError.
+    `instead` is the command to name for a job that waits at home. Raises ParseError
+    and StateError.
     """
     transfers = open_transfers_of_job(job, folder)
     if not transfers:
@@ -69,7 +69,7 @@ def act_on_remote_tasks(
 def act_on_transfers_remote_jobs(
     transfers: Iterable[PublishedTransfer], act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteActResult]:
-    """Act on the remote job of each transfer; yield results, for failed acts, too."""
+    """Act on the remote job of each transfer; yield the result of each act."""
     for transfer in transfers:
         local = parse_transfer_name(transfer.transfer).local
         try:

@@ -39,16 +39,16 @@ ANYBODY = "*"
 
 
 class NoAccountedJob(GridbridgeError):
-    """The job has no accounting record and no transfer, at home or away."""
+    """The job has no transfer, and no accounting record at home or at a remote cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeAndRemoteAccounting:
     """The accounting of a local job or task, at home and away, in order of the ends."""
 
-    job: str  # 12, or 12.3
-    cluster: str  # the home cluster
-    local: tuple[JobRunAccounting, ...] = ()  # usage of the starter, for a task that was away
+    job: str  # local job id, such as 12, or 12.3 for a task of an array
+    cluster: str  # name of the home cluster
+    local: tuple[JobRunAccounting, ...] = ()  # local accounting records
     transfers: tuple[PublishedTransfer, ...] = ()
     remote: tuple[RemoteJobRunAccounting, ...] = ()
 
@@ -60,16 +60,16 @@ class RemoteUsageTotal:
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float | None  # sum over the jobs with a known value; None without such jobs
+    wallclock_s: float | None  # sum of the known run times; None: no known run time
     user_s: float | None
     system_s: float | None
-    max_rss_kb: float  # of the largest job
+    max_rss_kb: float  # largest memory use of a single job
 
 
 def read_accounting_home_and_away(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
-    """Return the accounting of each task of a job, and notes about missing values.
+    """Return each task's accounting at home and away, and notes about missing values.
 
     Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed
     when the home cluster does not answer.
@@ -94,7 +94,7 @@ def read_accounting_home_and_away(
             transfer.owner for of_task in transfers.values() for transfer in of_task
         }
         kept_records, searched = _sought(policy, number, owners or {_caller()})
-        notes += () if transfers else searched  # the service will keep a known transfer's records
+        notes += () if transfers else searched  # note about transfers that are unknown
     locals_ = _by_task(records)
     names = {
         *kept_records,
@@ -176,7 +176,7 @@ def _joined(
     remote: tuple[RemoteJobRunAccounting, ...],
     notes: list[str],
 ) -> HomeAndRemoteAccounting:
-    """Join a task's records, without other owners' remote records under its account."""
+    """Join a task's local and remote records, except remote records of other owners."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
@@ -202,16 +202,16 @@ def _caller() -> str:
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search remote accounting files for a job without kept records.
+    """Search remote accounting files for a job without stored usage records.
 
-    Any user may give a remote job this account, so only records of the job's owners count.
+    Any user may give a remote job a transfer's account, so only records of the owners count.
     """
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
-            for record in once.values():  # a file that is rotated meanwhile is read twice
+            for record in once.values():  # no duplicates from a rotated file
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}, unknown to the service"]
@@ -227,7 +227,7 @@ def _in_file(
         try:
             step = followed_file.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
-            return  # the caller may not read the file
+            return  # the caller has no permission to read the accounting file
         lines, _ = accounts.read_accounting_lines(
             step.lines, f"{PREFIX}.{policy.site.cluster}.{job}."
         )

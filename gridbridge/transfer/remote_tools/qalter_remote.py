@@ -46,8 +46,8 @@ class RemoteJobRequestChange:
     """The changes to a remote job; a field with None stays unchanged."""
 
     priority: int | None = None
-    resources: Pairs | None = None  # replace the hard requests, by the home cluster's names
-    hold: str | None = None  # HOLD or RELEASE
+    resources: Pairs | None = None  # new hard requests in the home cluster's names
+    hold: str | None = None  # HOLD or RELEASE; None: unchanged
 
 
 def alter_remote_tasks(
@@ -103,14 +103,14 @@ def _alter(
 
 
 def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
-    """Return the adapter's ability to alter jobs; RemoteActNotDone if the adapter has none."""
+    """Return the adapter that alters a cluster's jobs; RemoteActNotDone if none exists."""
     if alterer := adapter_of_cluster(where).alters:
         return alterer
     raise RemoteActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
-    """Say why a transfer's remote job can't be changed now; empty if it can."""
+    """Return the reason why a remote job can't be changed now; empty without a reason."""
     local = parse_transfer_name(transfer.transfer).local
     if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"

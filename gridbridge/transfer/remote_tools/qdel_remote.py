@@ -1,7 +1,7 @@
 """qdel_remote: delete both halves of jobs that are away, as their owner.
 
 The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job
-were deleted first, the local job would end as killed. Or it would wait for an accounting record,
+were deleted first, the local job would end as killed, or wait for an accounting record,
 which Grid Engine does not write for a job that never started.
 """
 

@@ -1,6 +1,6 @@
 """qstat_remote: the remote jobs of users' transfers, from the published files.
 
-A list queries no cluster, so no user can load a cluster; details of a job do, as the caller.
+A list queries no cluster, so lists can't overload a cluster; only a job's details query a cluster.
 """
 
 from collections.abc import Iterable
@@ -26,15 +26,15 @@ from gridbridge.transfer.remote_tools.owner_remote_job_access import reach_clust
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
-MOST_ASKED = 20  # remote jobs queried by one command: an array may have thousands of tasks
+MOST_ASKED = 20  # largest number of remote jobs that one command queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFilter:
     """The owners, states and cluster of the transfers to show."""
 
-    users: tuple[str, ...]  # names or patterns, as qstat(1) takes them
-    states: str = EVERY  # letters of qstat -s
+    users: tuple[str, ...]  # login names or patterns of the owners, as in qstat(1)
+    states: str = EVERY  # selected states in the letters of qstat -s
     cluster: str | None = None
 
 
@@ -43,8 +43,8 @@ class RemoteTaskDetail:
     """One task of a job, and the remote cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
-    messages: tuple[str, ...] = ()  # reasons why the job does not start, and its errors
-    asked: str = ""  # why the cluster gave no answer; empty when it did
+    messages: tuple[str, ...] = ()  # the remote job's errors and wait reasons
+    asked: str = ""  # reason why the cluster gave no answer; empty: an answer
 
 
 def list_open_transfers(
@@ -82,7 +82,7 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     if EVERY in selection:
         return True
     facts = {
-        "p": state.is_waiting or not state.is_listed,  # an unlisted job is being sent
+        "p": state.is_waiting or not state.is_listed,  # a job is unlisted during its submission
         "r": state.is_running,
         "s": state.is_suspended,
         "h": state.is_held,
@@ -108,7 +108,7 @@ class RemoteJobQueries:
         self._silent: dict[str, str] = {}
 
     def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
-        """Return the remote cluster's messages about a job, or the reason for no messages."""
+        """Query a remote job's messages; return the messages, or the reason for none."""
         if self._left == 0:
             return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
         if transfer.remote in self._silent:
@@ -130,7 +130,7 @@ class RemoteJobQueries:
 def query_task_details(
     job: str, asking: RemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[RemoteTaskDetail, ...]]:
-    """Return the alarm of queue_health, and the last attempt of each task of a job.
+    """Return the alarm about a silent poller, and each task's last transfer attempt.
 
     Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
@@ -154,7 +154,7 @@ def query_task_details(
 
 
 def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
-    """Return a remote job's errors and, if it waits, the scheduler's messages.
+    """Return a remote job's errors, and the scheduler's messages about a waiting job.
 
     Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """

@@ -11,12 +11,12 @@ import time
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter import task_notes
 
-ASKED, TOLD = "asked", "told"  # prefixes of new notes, and of notes that the service knows
-DOUBT = "doubt"  # prefix of a note: its process finds out whether the local job is to end
-START = 19  # index of starttime in /proc/PID/stat behind the process name
+ASKED, TOLD = "asked", "told"  # name prefixes of new intent notes and of reported notes
+DOUBT = "doubt"  # name prefix of notes on running checks whether the local job is to end
+START = 19  # index of field starttime behind the process name in /proc/PID/stat
 TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
 
-Order = tuple[int, int]  # clock ticks since the host's boot, and a pid
+Order = tuple[int, int]  # sort key: clock ticks since the host's boot, and a pid
 
 
 def process_start_time(pid: int) -> Order:
@@ -27,7 +27,7 @@ def process_start_time(pid: int) -> Order:
 
 
 def boot_clock_sort_key(age_s: float = 0.0) -> Order:
-    """Return the sort key of an event `age_s` seconds ago, by the boot-time clock.
+    """Return the sort key of an event `age_s` seconds before now on the boot clock.
 
     A negative age counts as 0: a note from the future would override later notes.
     """
@@ -40,7 +40,7 @@ def note_method_intent(folder: str, desired: str, order: Order) -> None:
 
 
 def note_termination_check(folder: str) -> str:
-    """Note that this process finds out whether the local job is to end; return the note."""
+    """Note that this process checks whether the local job is to end; return the note."""
     start, pid = process_start_time(os.getpid())
     path = f"{folder}/{DOUBT}.{start}.{pid}"
     task_notes.write_note(path)
@@ -48,7 +48,7 @@ def note_termination_check(folder: str) -> str:
 
 
 def is_termination_check_running(folder: str) -> bool:
-    """Say whether a living process still finds out whether the local job is to end."""
+    """Say whether a living process is still checking whether the local job is to end."""
     names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
     return any(_lives((int(start), int(pid))) for _, start, pid in names)
 
@@ -59,12 +59,12 @@ def newest_intent_note(folder: str) -> str:
 
 
 def desired_state_in_note(name: str) -> str:
-    """Return the intent in an intent note's name; empty for an empty name."""
+    """Parse the desired job state from an intent note's name; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_intent_reported(name: str) -> bool:
-    """Say whether the service knows an intent note's intent; true for an empty name."""
+    """Say whether an intent note was reported to the service; true for an empty name."""
     return not name.startswith(ASKED)
 
 
@@ -74,7 +74,7 @@ def is_intent_older(name: str, order: Order) -> bool:
 
 
 def mark_intent_reported(folder: str, name: str) -> None:
-    """Mark the latest intent note as known to the service, and remove older notes."""
+    """Mark the latest intent note as reported to the service, and remove older notes."""
     settled = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
     for note in _notes(folder):
@@ -83,7 +83,7 @@ def mark_intent_reported(folder: str, name: str) -> None:
 
 
 def _lives(order: Order) -> bool:
-    """Say whether the process still lives; a reused pid has another start time."""
+    """Say whether a process still lives; a reused pid has another start time."""
     try:
         return process_start_time(order[1]) == order
     except OSError:
@@ -95,6 +95,6 @@ def _notes(folder: str) -> list[str]:
 
 
 def _order(name: str) -> tuple[int, int, bool]:
-    """Return an intent note's sort key: time, pid, and new notes behind known notes."""
+    """Return an intent note's sort key: time, pid, and new notes after reported notes."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == ASKED

@@ -19,7 +19,7 @@ from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job
 from gridbridge.transfer.starter.starter_shell_answers import log_step_error
 
-PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job ends within 20 s
+PATIENCE_S = 8.0  # time for a starter to end by itself before the method kills the starter
 EPILOG_S = 3.0  # timeout of each of the epilog's two commands
 
 
@@ -30,7 +30,7 @@ def main() -> None:
         task.open_notes()
         task.open_log()
     except GridbridgeError as error:
-        log_step_error(error)  # the starter ends the job for this error
+        log_step_error(error)  # the starter meets this error, too, and ends the job
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
@@ -51,7 +51,7 @@ def terminate_local_job(task: LocalTask) -> None:
     """End the local job, unless only its local time limit struck while the job is away.
 
     Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
-    method asks the home cluster, the starter does not release the remote job.
+    method queries the home cluster, the starter does not release the remote job.
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
@@ -77,7 +77,7 @@ def _doubt(task: LocalTask) -> str:
 
 
 def _is_deleted(task: LocalTask) -> bool:
-    from gridbridge.transfer.starter import time_limit_or_deletion  # needed for few jobs
+    from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     try:
         return time_limit_or_deletion.is_local_job_deleted(task, task.route().home)
@@ -89,8 +89,8 @@ def _is_deleted(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing after a regular end.
 
-    The service deletes a remote job that the epilog can't. The remote folder of a job that has
-    ended stays with the service: the folder may hold outputs that are not yet at home.
+    The service deletes a remote job that the epilog can't delete, and the remote folder of a job
+    that has ended, as the folder may hold outputs that are not yet at home.
     """
     record = task.record()
     if not record or task.closed() or task.is_dead():
@@ -104,7 +104,7 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
 
 
 def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
-    """Say whether the service published the transfer's end, not just a request."""
+    """Say whether the service published a transfer's end, not just a request."""
     message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
@@ -117,7 +117,7 @@ def note_desired_state(task: LocalTask, desired: str) -> None:
 
 
 class StarterProcess:
-    """The starter's first process, held by a pidfd against reuse of its pid."""
+    """The starter's first process, identified by a pidfd in case its pid is reused."""
 
     def __init__(self, task: LocalTask) -> None:
         try:
@@ -128,12 +128,12 @@ class StarterProcess:
             self.pid = 0
 
     def end_within(self, patience_s: float) -> None:
-        """Wait for the starter to end by itself, then kill its process group."""
+        """Wait for the starter to end by itself; after the time, kill its process group."""
         if self.pid and not self._ends_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def be_alone_in(self, patience_s: float) -> None:
-        """Wait for the starter to end by itself, then kill its running step to end it."""
+        """Wait for the starter to end by itself; after the time, kill its running step."""
         if not self.pid or self._ends_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

@@ -19,23 +19,23 @@ from gridbridge.shell import rsync, safe_files
 from gridbridge.transfer.starter import starter_shell_answers, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
-STDIN, STREAMS = "stdin", ("stdout", "stderr")  # beside the working directory in the folder
-HOME = "home"  # the note that all outputs are at home, and verified
-CARRIED = "carried"  # the note that all inputs were carried; the job may change them from now on
+STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote staging folder
+HOME = "home"  # the note that all outputs are at home and verified
+CARRIED = "carried"  # the note that all inputs are at the remote cluster
 NOTE = "stage"
-BEHIND = "/./"  # rsync recreates the path behind this mark (rsync(1), --relative)
-SHORT_BYTES = 1 << 20  # a stream up to this size needs no rsync
-LONG_S = 40.0  # timeout for listing or removing a folder; as_user.LIMIT_S holds, too
+BEHIND = "/./"  # mark before the part of a path that rsync recreates (rsync(1), --relative)
+SHORT_BYTES = 1 << 20  # largest size of a stream that is fetched without rsync
+LONG_S = 40.0  # timeout for listing or removing a remote folder
 
 
 class StagingFolder:
-    """The path of a job's remote folder, and the declared lists of files to carry."""
+    """A job's remote folder for carried files, and the job's lists of files to carry."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
@@ -58,7 +58,7 @@ def begin_file_staging(
     step.record = step.record.but(stage=stage.folder)
     _note(step.task, stage)
     if step.record.remote_id:
-        # released
+        # A released remote job has all its inputs.
         if not step.far.find_held_job(step.away, step.record.transfer, _login(step).user):
             step.task.note_done(CARRIED)
         return ""
@@ -77,7 +77,7 @@ def begin_file_staging(
 
 
 def _make_at_home(step: "StarterStepContext", stage: StagingFolder) -> str:
-    """Create and note the folder below the remote home directory, closed to other users."""
+    """Create and note a private folder below the remote home directory."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)
@@ -127,7 +127,7 @@ def fetch_outputs(step: "StarterStepContext", has_run: bool) -> bool:
 
 
 def _bring_home(step: "StarterStepContext") -> bool:
-    """Carry the outputs home, once; False when the local job was deleted meanwhile.
+    """Carry the outputs home once; False if the local job was deleted meanwhile.
 
     Missing outputs are skipped, even all outputs if the folder is gone. A symlink is carried as
     the file or folder that the symlink leads to.
@@ -200,7 +200,7 @@ def _staging_note(task: LocalTask) -> StagingFolder:
 
 def _login(step: "StarterStepContext") -> SshLogin:
     login = step.away.login
-    assert login  # Route.stages
+    assert login  # only routes with an ssh login carry files
     return login
 
 
@@ -230,7 +230,7 @@ def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
 
 
 def _wrong(path: str) -> str:
-    """Say why an input can't be carried; empty for a good input."""
+    """Return the reason why an input can't be carried; empty for a good input."""
     if not os.path.exists(path):
         return "a dangling symlink" if os.path.islink(path) else "no such file or folder"
     if not (os.path.isfile(path) or os.path.isdir(path)):
@@ -242,7 +242,7 @@ def _wrong(path: str) -> str:
 
 
 def _endless(top: str) -> "Iterator[str]":
-    """Yield symlinks that lead to a parent folder: rsync would never end.
+    """Yield symlinks to a parent folder, on which rsync would never end.
 
     Unreadable folders are skipped, as rsync reports such folders.
     """
@@ -276,7 +276,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _append_once(fetched: str, path: str) -> None:
-    """Append a fetched stream to the owner's file, which others may also write to.
+    """Append a fetched stream to the owner's file, which other programs may write to.
 
     A note keeps the offset of the first byte, so a repeated step continues behind the bytes that a
     killed step wrote. A pipe, device or unreadable file is simply appended to.
@@ -307,9 +307,9 @@ def _lock(descriptor: int) -> None:
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of the fetched stream the file already has from `begun` on.
+    """Return how many fetched bytes the output file already has from `begun` on.
 
-    Return 0 if other bytes follow: other writers appended, and twice is better than lost.
+    Return 0 if other writers' bytes follow: duplicate output is better than lost output.
     """
     if not os.access(path, os.R_OK):
         return 0

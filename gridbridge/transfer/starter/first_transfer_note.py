@@ -1,10 +1,10 @@
-"""Writes the first note about a transfer, whether the transfer is new or adopted."""
+"""Writes a starter's first note about a new or adopted transfer."""
 
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import local_task_guard, submission_step
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
     """Write a transfer's first note; False while the starter waits for the service.
 
-    Only a starter of a task that was sent before asks the service which transfer to continue.
+    Only the starter of a task that was sent before asks the service for the transfer to continue.
     """
     wake = step.record.wake or spool.create_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)

@@ -28,11 +28,11 @@ from gridbridge.transfer.starter import control_method_intents, task_notes
 
 NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
 GUARDED = "guarded"  # the note that the local task has its guard
-WARNED = "warned"  # the note that -notify announced a deletion, so the remote job is deleted
+WARNED = "warned"  # the note that a -notify signal announced the job's deletion
 BACK = "back"  # the note that the local task was rescheduled (qmod -rj)
-INTENT = "intent"  # the mark of a new intent, which wakes the starter's shell
+INTENT = "intent"  # name of the mark file for a new intent, which wakes the starter's shell
 UNLIMITED = ("", "INFINITY", "NONE")
-WHY_CHARACTERS = 400  # a reason in a record is cut at this length
+WHY_CHARACTERS = 400  # largest number of characters of a reason in a record
 INFINITE_S = float("inf")
 
 
@@ -78,7 +78,7 @@ class LocalTask:
 
     @property
     def local(self) -> str:
-        """The task's id for Grid Engine's commands, such as 12.3."""
+        """The local task's id for Grid Engine's commands, such as 12.3."""
         return TransferId("", self.job, self.task, 0).local
 
     def route(self, queue: str = "") -> TransferRoute:
@@ -86,7 +86,7 @@ class LocalTask:
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
-        """Return the remote cluster of a route, as the job's owner reaches the cluster."""
+        """Return the job owner's access to the remote cluster of a route."""
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
@@ -94,7 +94,7 @@ class LocalTask:
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether an open or closed transfer of this task is known.
+        """Say whether an earlier starter has begun a transfer of the local task.
 
         Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
         state was cleared (qmod -cj).
@@ -112,7 +112,7 @@ class LocalTask:
             spool.wake_starter(record.wake, self.our_spool)
 
     def transfer(self, route: TransferRoute, attempt: int) -> TransferId:
-        """Return the name of this task's n-th transfer; 0 stands for an unknown attempt."""
+        """Return the name of the task's transfer number `attempt`; 0: an unknown attempt."""
         return TransferId(route.cluster, self.job, self.task, attempt)
 
     def config(self) -> dict[str, str]:
@@ -128,7 +128,7 @@ class LocalTask:
         return task_notes.read_note_message(f"{self.private}/record")
 
     def save(self, record: TransferMessage) -> None:
-        """Send the record of the transfer's progress to the service, then note it."""
+        """Send the record of the transfer's progress to the service, then note the record."""
         spool.send_spool_message(record, self.our_spool)
         self._keep("record", record)
 
@@ -143,7 +143,7 @@ class LocalTask:
         try:
             self.save(excused)
         except GridbridgeError:
-            return excused  # the spool is full: the next try reports the reason
+            return excused  # the spool is full; the starter's next try reports the reason
         return excused
 
     def is_dead(self) -> bool:
@@ -151,12 +151,12 @@ class LocalTask:
         return os.path.exists(f"{self.private}/dead")
 
     def doubt(self) -> str:
-        """Note that this method finds out whether the local job is to end; return the note."""
+        """Note that this method checks whether the local job is to end; return the note."""
         self.open_notes()
         return control_method_intents.note_termination_check(self.private)
 
     def is_in_doubt(self) -> bool:
-        """Say whether a living method still finds out whether the local job is to end."""
+        """Say whether a living method is still checking whether the local job is to end."""
         return control_method_intents.is_termination_check_running(self.private)
 
     def ask(self, desired: str) -> None:
@@ -188,7 +188,7 @@ class LocalTask:
 
     def _send(self, news: TransferMessage) -> None:
         record = self.record()
-        if record and record.kind == TransferMessageKind.RECORD:  # a question names no transfer
+        if record and record.kind == TransferMessageKind.RECORD:  # an ASK has no transfer yet
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
@@ -208,14 +208,14 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: control_method_intents.Order) -> None:
-        """Note a state of the local job that no method has noted, as that job's intent."""
+        """Note a state of the local job that no method has noted, as if by a method."""
         if control_method_intents.is_intent_older(
             control_method_intents.newest_intent_note(self.private), order
         ):
             control_method_intents.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: TransferMessage) -> None:
-        """Report a transfer without a remote job to the service, which closes the transfer."""
+        """Report to the service that a transfer has no remote job and is to be closed."""
         self._keep("closed", outcome)
         spool.send_spool_message(outcome, self.our_spool)
 
@@ -228,7 +228,7 @@ class LocalTask:
         self._keep("recall", recall)
 
     def forget_recall(self) -> None:
-        """Remove the recall's note: the task stays at the remote cluster."""
+        """Remove the note of a recall whose task stays at the remote cluster."""
         safe_files.remove_file(f"{self.private}/recall")
 
     def closed(self) -> TransferMessage | None:
@@ -248,7 +248,7 @@ class LocalTask:
         task_notes.write_note(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
-        """Say whether an earlier step of the starter noted `step` as done."""
+        """Say whether the starter has noted that `step` is done."""
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
@@ -279,7 +279,7 @@ class LocalTask:
         task_notes.require_note_space(self.private)
 
     def blame(self, reason: str) -> None:
-        """Write a reason to the shepherd's error file, for `qstat -j` and the mail."""
+        """Write a reason to the shepherd's error file, for `qstat -j` and job mail."""
         with open(
             f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape"
         ) as error:
@@ -295,7 +295,7 @@ def own_login_name() -> str:
 
 
 def message_timestamp() -> str:
-    """Return the current time as messages between starter and service carry times."""
+    """Return the current time in the format of messages between starter and service."""
     return f"{time.time():.3f}"
 
 

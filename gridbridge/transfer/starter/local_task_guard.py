@@ -6,13 +6,13 @@ from gridbridge.model.transfer.guard import HomeStartGuard
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.local_task import GUARDED
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
 def choose_local_task_guard(step: "StarterStepContext") -> str:
-    """Return the guard for the local task; a cluster without start times has only holds."""
+    """Return the kind of guard for a local task: a hold at a cluster without start times."""
     if not step.home.HAS_START_TIMES:
         return HomeStartGuard.HOLD
     request, task = step.request, step.task
@@ -23,7 +23,7 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:
-    """HomeStartGuard the running local task, unless an earlier step of the starter has done so."""
+    """Guard the running local task, unless an earlier step of the starter set the guard."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
     if task.is_done(GUARDED):
         return
@@ -35,7 +35,7 @@ def guard_running_local_task(step: "StarterStepContext") -> None:
 
 
 def remove_task_guard(step: "StarterStepContext") -> None:
-    """Remove the guard of a local task without a remote job: it may start again."""
+    """Remove the guard of a local task without a remote job, so that the task may start."""
     how = step.record.guard or HomeStartGuard.HOLD
     if how == HomeStartGuard.NONE:
         how = _put_by_the_service(step)
@@ -46,7 +46,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def _put_by_the_service(step: "StarterStepContext") -> str:
-    """Return the guard that the service set after a change of the local task's request."""
+    """Return the kind of guard that the service set after a change of the request."""
     context = dict(step.request.context)
     if OWN_START in context:
         return HomeStartGuard.START

@@ -1,8 +1,8 @@
 """A starter's part of a recall: hold, query and delete the remote job.
 
 Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start
-a job that it had chosen before. So the starter pauses, and leaves a started job alone; the deletion
-itself shows whether the job had started.
+a job chosen earlier. So the starter pauses, and leaves a started job alone. The deletion itself
+shows whether the job had started.
 """
 
 import time
@@ -13,11 +13,11 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import remote_job_state_match
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.batch.batch_adapter_protocols import WaitingJobRecaller
 
-SETTLE_S = 2  # an earlier start order of the remote scheduler arrives within this time
+SETTLE_S = 2  # longest time from the remote scheduler's start order to the listed start
 CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
 DELETING = "deleting"  # phase of a recall whose job's deletion was sent but not confirmed
 GONE = "gone"  # phase of a recall whose remote job was deleted
@@ -25,8 +25,8 @@ WAITING = {
     JobStateFact.WAITING,
     JobStateFact.HELD,
     JobStateFact.RESTARTED,
-}  # RESTARTED: put back by a transfer queue of the remote cluster
-KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 before it (-notify), or TERM
+}  # RESTARTED: a remote transfer queue may have requeued the job
+KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 (-notify) or TERM
 KILLED = "the remote job had just started and was deleted"
 
 
@@ -37,19 +37,19 @@ def do_recall_step(
     record: TransferMessage,
     wished: TransferMessage,
 ) -> TransferMessage | int:
-    """Run the recall's next step; return the task's end, or seconds until the next step."""
+    """Run a recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
         begun = wished.but(at=message_timestamp())
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    # raises RemoteJobNotOurs if the id is another job's by now
+    # This query raises RemoteJobNotOurs if the remote id is another job's.
     remote_job_state_match.is_remote_job_known(remote, record)
     cell.hold_job(remote, remote_id, gone_is_fine=True)
     state = cell.query_job_state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
-        return CONFIRM_S  # the service finds out whether the job ran or was deleted, see settled
+        return CONFIRM_S  # the service finds out whether the remote job ran or was deleted
     if not state.is_listed or not state.facts <= WAITING:
         return _let_be(cell, task, remote, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
@@ -88,7 +88,7 @@ def task_end_after_recall(
         is_kill or verdict.outcome == TransferOutcome.ERROR
     ):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason has this already
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason contains KILLED
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return TransferMessage(
         outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason
@@ -106,7 +106,7 @@ def _confirm(
 
 
 def _let_be(cell: "WaitingJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Leave a remote job that has started or ended; the service then ends the recall."""
+    """Leave a remote job alone that has started or ended; the service ends the recall."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()
     return SETTLE_S

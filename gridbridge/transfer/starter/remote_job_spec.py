@@ -11,8 +11,8 @@ from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resou
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 
-INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of interactive jobs
-LOCAL_IDENTITY = (  # variables with the home cluster's values, not the remote cluster's
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
+LOCAL_IDENTITY = (  # variables that keep their values of the home cluster
     "JOB_ID",
     "JOB_NAME",
     "REQUEST",
@@ -31,10 +31,10 @@ LOCAL_IDENTITY = (  # variables with the home cluster's values, not the remote c
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
 SUBMIT_SIDE = "SGE_O_"  # prefix of variables in which qsub describes the submission at home
-DEVICES = "/dev/"  # every host has these paths
-SERIAL = "none"  # pe in execd's config
-PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
-EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
+DEVICES = "/dev/"  # prefix of paths that every host has
+SERIAL = "none"  # value of pe in execd's config file for a serial job
+PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
+EXECD_OWNS = (  # variables that the execd of a job sets, whatever qsub -v says
     "ARC",
     "ENVIRONMENT",
     "HOME",
@@ -72,7 +72,7 @@ def build_remote_job_spec(
     stage: str = "",
     claim: str = "",
 ) -> WrapperScriptValues:
-    """Return the job for the wrapper; GridbridgeError if the job's files are unreadable.
+    """Return the remote job's spec; GridbridgeError if the job's files are unreadable.
 
     `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
     """
@@ -110,13 +110,13 @@ def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: s
 
 
 def has_standard_stream_files(env: dict[str, str]) -> bool:
-    """Say whether a standard stream is a file at home, which a remote job does not see."""
+    """Say whether a job has a standard stream in a file, which a remote job can't open."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
 def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
-    """Say which remote files keep the job's output; empty for no output."""
+    """Name the remote files that keep the job's output; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = login.user or env["LOGNAME"]
@@ -127,7 +127,7 @@ def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
 def _landing(route: TransferRoute, path: str, staged: str) -> str:
     """Return a stream's remote path: `staged`, if the job has a staging folder.
 
-    By ssh without a staging folder, the stream stays in the remote working directory.
+    At a cluster reached by ssh, a stream without a staging folder stays in the working directory.
     """
     if not route.remote_ssh or path.startswith(DEVICES):
         return path
@@ -187,11 +187,11 @@ def _environment(
         EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     )
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
-    if "PATH" in own:  # execd put the local TMPDIR in front; the wrapper adds the remote TMPDIR
+    if "PATH" in own:  # execd has put the local TMPDIR in front of the owner's PATH
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
     home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
     home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
-    if identity:  # JOB_ID is the remote cluster's id
+    if identity:  # the job's JOB_ID is the remote job number
         home[HOME_JOB_ID] = home.pop("JOB_ID")
     if not is_script:  # a script's JOB_SCRIPT is the path of the remote copy
         home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]

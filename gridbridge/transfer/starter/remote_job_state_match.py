@@ -1,6 +1,6 @@
-"""Brings a record's remote job, and no other job, to the local job's state.
+"""Brings a transfer's verified remote job to the local job's state.
 
-An earlier step may have been killed before it noted the remote job's id. A reset remote cluster
+An earlier step may have been killed before its note of the remote job's id. A reset remote cluster
 may have given a noted id to another job.
 """
 
@@ -18,7 +18,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.transfer.starter import control_method_intents
 from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
     """Bring the remote job to the local job's desired state; safe to repeat.
 
-    `message` has the local job's state as the service saw it. Returns False, for a retry, while a
-    process still finds out whether the local job is to end.
+    `message` has the local job's state as the service listed the job. Returns False, for a retry,
+    while a process still checks whether the local job is to end.
     """
     now = control_method_intents.boot_clock_sort_key()
     if step.noted and not _is_wanted(step):
         step.noted = ""
-    if step.noted == DesiredLocalJobState.DEAD:  # -notify leaves time to wait for the job's end
+    if step.noted == DesiredLocalJobState.DEAD:  # a -notify signal leaves time to wait
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
@@ -46,7 +46,7 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
 
 def _is_wanted(step: "StarterStepContext") -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
-    from gridbridge.transfer.starter import time_limit_or_deletion  # few starters get a signal
+    from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
@@ -54,9 +54,9 @@ def _is_wanted(step: "StarterStepContext") -> bool:
 def _learn(
     step: "StarterStepContext", message: TransferMessage | None, now: control_method_intents.Order
 ) -> None:
-    """Note the local job's states that this step and the service saw, in order of time."""
+    """Note the local job's states from this step and the service, in order of time."""
     desired = step.task.desired()
-    # the adopted transfer was suspended, and our task runs
+    # The adopted transfer was suspended, and the rescheduled task runs.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
         step.task.learn(DesiredLocalJobState.RUNNING, now)
     if step.noted and step.noted != desired:
@@ -69,7 +69,7 @@ def _learn(
 
 
 def _release(step: "StarterStepContext") -> bool:
-    """Release the remote job if the local job is to run; False while that is unknown.
+    """Release the remote job if the local job is to run; False while in doubt.
 
     Carrying the inputs may take hours, so the local job's state is read again afterwards.
     """
@@ -77,7 +77,7 @@ def _release(step: "StarterStepContext") -> bool:
         return True
     _make_sure(step)
     is_carried = _is_carried(step)
-    if step.task.is_in_doubt():  # read before is_dead: a deletion is noted before the doubt ends
+    if step.task.is_in_doubt():  # a deletion is noted before doubt ends
         return False
     if is_carried and _is_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
@@ -99,7 +99,7 @@ def _is_carried(step: "StarterStepContext") -> bool:
 
 
 def _act(step: "StarterStepContext", desired: str) -> None:
-    """Suspend or resume the remote job, whether the remote job waits or runs."""
+    """Suspend or resume the remote job, waiting or running."""
     if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
         return
     _make_sure(step)
@@ -126,7 +126,7 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
     if record.kind != TransferMessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find_held_remote_job(remote, record)  # finds only jobs of this owner
+        remote_id = find_held_remote_job(remote, record)  # this search finds only the owner's jobs
     else:
         remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
     if remote_id:

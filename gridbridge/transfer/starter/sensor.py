@@ -2,9 +2,9 @@
 
 execd writes a newline for each report and reads the report with fscanf. So a report is one write of
 at most PIPE_BUF bytes, and several pending newlines get one report. The sensor fails closed: for
-stale published values it reports values that close every queue (model.transfer.load_values), or
-no values if none are known. The sensor runs as root, so it reads only files of the service account,
-through that account's folder. After a report it starts a missing poller and kills a hung poller.
+stale published values, the sensor reports values that close every queue, or no values if no names
+are known. The sensor runs as root, so the sensor reads only files of the service account, through
+that account's folder. After a report the sensor starts a missing poller and kills a hung poller.
 """
 
 import os
@@ -16,22 +16,22 @@ from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.shell import poller_lock
 from gridbridge.state import published_file_formats
 
-START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
-HUNG_S = 60  # a poller without a sign of life for this time is hung; less for a low stale_s
-PIPE_BUF = 4096  # bytes of an atomic write to a pipe on Linux (pipe(7))
+START_AGAIN_S = 10  # shortest time between two starts of a poller
+HUNG_S = 60  # time without a sign of life after which a poller counts as hung
+PIPE_BUF = 4096  # largest size in bytes of an atomic write to a pipe on Linux (pipe(7))
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # execd's requests
-LINE_MAX = 64  # bytes; execd's words are shorter
+LINE_MAX = 64  # size in bytes that no request of execd reaches
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def main() -> None:
-    """Answer execd's requests until execd says quit or exits."""
+    """Answer execd's requests for reports until execd says quit or exits."""
     HostLoadSensor(os.environ.get("HOST", "")).serve()
 
 
 class HostLoadSensor:
-    """The load sensor of a host, with its last log line and its last start of a poller."""
+    """The load sensor of a host, which also starts and replaces the poller."""
 
     def __init__(
         self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER
@@ -44,8 +44,8 @@ class HostLoadSensor:
         self._names: list[str] = []  # names of the load values in the last report
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
-        self._beat = 0.0  # the poller's last sign of life
-        self._silent_s = 0.0  # seconds in which the sensor saw no newer sign of life
+        self._beat = 0.0  # time of the poller's last sign of life
+        self._silent_s = 0.0  # time in which the sensor saw no newer sign of life of the poller
         self._looked = 0.0
 
     def serve(self) -> None:
@@ -63,7 +63,7 @@ class HostLoadSensor:
                 self.see_to_poller()
 
     def report(self, now: float) -> bytes:
-        """Return a whole report; its values close every queue when no values are fresh."""
+        """Return a load report, whose values close every queue if no values are fresh."""
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
@@ -114,7 +114,7 @@ class HostLoadSensor:
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
-        """Say whether the poller gave no sign of life for long, by the monotonic clock.
+        """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
 
         A sign of life with a future time announces a silence until then. A long pause of the
         sensor counts little: the host may have been frozen, and the poller with it.
@@ -126,8 +126,8 @@ class HostLoadSensor:
         return self._silent_s > self._hung_s
 
     def _replace(self, path: str) -> None:
-        """Kill the hung poller; the next check starts a new poller."""
-        from gridbridge.shell import lock_holder  # seldom needed
+        """Kill the hung poller; the sensor's next check starts a new poller."""
+        from gridbridge.shell import lock_holder  # only a hung poller needs this import
 
         self._silent_s = 0.0
         if pid := lock_holder.kill_poller_lock_holder(path):

@@ -47,10 +47,10 @@ from gridbridge.transfer.starter.remote_job_state_match import (
 )
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
-LOOK_S = 60  # a starter reads its verdict so often without being woken
-LOOK = "look"  # the shell's word after a long sleep without an intent
-DOUBT_S = 1  # pause between two checks whether terminate_method has decided
-DELETE_S = 3  # timeout of each of two commands: terminate_method kills a slow starter
+LOOK_S = 60  # period at which a sleeping starter reads its verdict
+LOOK = "look"  # the shell's argument after a long sleep without an intent
+DOUBT_S = 1  # pause between two checks whether the terminate method has decided
+DELETE_S = 3  # timeout of a command, because the terminate method kills a slow starter
 
 
 def main() -> None:
@@ -59,11 +59,11 @@ def main() -> None:
     task = LocalTask(dict(os.environ))
     answer = end_without_notes_folder(task) or run_next_starter_step(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
-    os._exit(0)  # skips the interpreter's shutdown, which takes 2 ms
+    os._exit(0)  # skip the interpreter's shutdown, which takes 2 ms
 
 
 def end_without_notes_folder(task: LocalTask) -> str:
-    """Answer how to end or wait if the task's notes can't be written; empty if they can."""
+    """Answer to end or wait if the task's notes folder is unusable; empty if usable."""
     try:
         task.open_notes()
     except JobTmpdirFull as error:
@@ -89,7 +89,7 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
             return step.take()
         except UnstageablePaths as error:
             if step.record.phase == StarterPhase.RELEASED:
-                raise  # the remote job runs or has run
+                raise  # a released remote job runs or has run
             return step.unstageable(error)
     except JobTmpdirFull:
         raise
@@ -107,10 +107,10 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
 
 
 class DueStarterStep(StarterStepContext):
-    """A step of a transfer, which decides by the notes of the steps before."""
+    """One step of a transfer's starter, which decides by the notes of earlier steps."""
 
     def take(self) -> str:
-        """Run the starter's next step, whatever step was killed before; return the answer."""
+        """Run the starter's next step, even after a killed step; return the answer."""
         if closed := self.task.closed():
             return self.finish(closed, has_run=False)
         if self.task.is_dead():
@@ -129,7 +129,7 @@ class DueStarterStep(StarterStepContext):
         return self.go_on()
 
     def go_on(self) -> str:
-        """Act for a submitted job, by the service's verdict and the local job's state."""
+        """Take a submitted job's next step by its verdict and the local job's state."""
         message = published_file_formats.read_verdict_or_reply(
             self.task.verdict(self.record.transfer)
         )
@@ -150,7 +150,7 @@ class DueStarterStep(StarterStepContext):
         )
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
-        """Obey a verdict, a request of the service, or a recall in progress; empty for none."""
+        """Carry out a verdict, request or recall of the service; empty without any."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -169,7 +169,7 @@ class DueStarterStep(StarterStepContext):
         from gridbridge.transfer.starter import recall_step as recall
 
         if (system := load_job_recaller(self.away)) is None:
-            return self.wait()  # the service withdraws a recall of such a cluster
+            return self.wait()  # the service withdraws recalls from clusters that support none
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
@@ -219,7 +219,7 @@ class DueStarterStep(StarterStepContext):
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
-        """End the starter of a refused job: put the job back, or in error state."""
+        """End the starter of a refused job, by a requeue or the job's error state."""
         from gridbridge.transfer.acts import refused_jobs
 
         own_queues = published_file_formats.list_queues_with_routes(self.task.published)
@@ -240,8 +240,8 @@ class DueStarterStep(StarterStepContext):
 
         The starter of a rescheduled job exits with 99: execd starts no second run while the first
         run ends, and Grid Engine takes this end for the second run's. The service has the intent
-        from the spool: it deletes the remote job if the starter can't, and closes the transfer
-        when the remote job is gone.
+        from the spool. If the starter fails, the service deletes the remote job, and the service
+        closes the transfer when the remote job is gone.
         """
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)

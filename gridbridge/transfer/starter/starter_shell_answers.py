@@ -23,14 +23,14 @@ from gridbridge.model.transfer_message import (
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, message_timestamp
 
-RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
+RETRY_S = 5  # first pause before a refused submission is retried; each retry doubles the pause
 RETRY_MAX_S = 60
 EARLY = "early"  # the note with the time when a job's queue was first seen without a route
-EARLY_S = 60  # the service loads a changed gridbridge.toml within this time
-ROOM_S = 20  # an unsent job waits so long for free space in TMPDIR
+EARLY_S = 60  # longest time for the service to load a changed gridbridge.toml
+ROOM_S = 20  # longest time for which an unsent job waits for space in TMPDIR
 ROOM_AGAIN_S = 10  # pause between two tries to write notes
-UNABLE = 3  # tries of a client program that dies at its start
-NOT_LOADED = b"error while loading shared libraries"  # the dynamic linker is short of memory
+UNABLE = 3  # number of tries to run a client program that dies at its start
+NOT_LOADED = b"error while loading shared libraries"  # linker error for lack of memory
 
 
 def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
@@ -115,7 +115,7 @@ def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
 def tell_starter_shell_to_sleep(
     task: LocalTask, verb: str, how_long_s: int, record: TransferMessage
 ) -> str:
-    """Answer the starter's shell to sleep; a FIFO and a verdict file may end the sleep."""
+    """Answer the starter's shell to sleep until a time, a FIFO's wake or a verdict file."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(

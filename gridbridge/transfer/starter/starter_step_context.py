@@ -1,4 +1,4 @@
-"""The state of a starter's step: notes, route, clusters and request."""
+"""Hold the state of a starter's step: notes, route, clusters and request."""
 
 from gridbridge.batch import load_home_job_control, load_submit_adapter
 from gridbridge.errors import GridbridgeError
@@ -9,19 +9,19 @@ from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 
 class StarterStepContext:
-    """A starter's step, with the notes of the steps before."""
+    """The state of a starter's step, with the notes of earlier steps."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
         self.task = task
         self.noted = intent
-        self.left_out = ""  # parts of the request without a remote counterpart, and why
-        self.is_sure = False  # whether the job with the record's id is known to be ours
+        self.left_out = ""  # omitted parts of the request, with reasons
+        self.is_sure = False  # whether the remote job's owner and account were checked
         self.arguments = arguments
         self._request: JobRequest | None = None
         self.record = task.record() or TransferMessage()
         self.may_be_there = (
             self.record.kind == TransferMessageKind.RECORD
-        )  # a killed step may have sent
+        )  # whether a killed step may have submitted the remote job
         self.go_by(task.route(self.record.queue))
         self.require_same(self.record)
         self.home = load_home_job_control(self.route.home)
@@ -50,7 +50,7 @@ class StarterStepContext:
         return self._request
 
     def note(self, **values: str) -> None:
-        """Note the transfer's progress, before the act that the note announces."""
+        """Note the transfer's progress before the starter's next act."""
         self.record = self.record.but(
             at=message_timestamp(), cause="", reason=self.left_out, **values
         )

@@ -20,11 +20,11 @@ from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter import remote_job_spec
 from gridbridge.transfer.starter.remote_job_state_match import find_held_remote_job
 
-LOGINS = 3  # ssh logins with the owner's key before the job is refused
-SHUT_OUT_S = 600  # the remote cluster's account directory may be down for minutes
-SHUT_OUT = "shut_out"  # the note with the time of the first refused login
+LOGINS = 3  # number of refused ssh logins after which the job is refused
+SHUT_OUT_S = 600  # shortest time of refused ssh logins after which the job is refused
+SHUT_OUT = "shut_out"  # the note with the time of the first refused ssh login
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
@@ -89,10 +89,10 @@ def _send(step: "StarterStepContext") -> SubmissionResult:
 
 
 def _was_sent(account: str) -> bool:
-    """Say whether a job's account is that of a transfer or a campaign."""
+    """Say whether a job's account shows that a transfer or campaign has sent the job."""
     if not account.startswith("gc."):
         return is_transfer_name(account)
-    from gridbridge.model.campaigns.campaign_names import is_array_name  # few jobs need this
+    from gridbridge.model.campaigns.campaign_names import is_array_name  # rarely needed
 
     return is_array_name(account)
 
@@ -106,7 +106,7 @@ def find_job_of_killed_step(step: "StarterStepContext") -> str:
 
 
 def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeError:
-    """Return OwnerBarredAtCluster if the key was refused long enough, else the error."""
+    """Return OwnerBarredAtCluster after many refusals of an ssh key, else the error."""
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
     if not (is_often and is_long):
@@ -118,8 +118,8 @@ def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeErr
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the wrapper's shell lines for the claim in the transfer's first note.
 
-    A retried submission keeps its claim. A claim of a kind that the configuration has dropped
-    is removed. The key of a claim by file is written before the script that names the key
+    A retried submission keeps its claim, but drops a claim of a kind that the configuration has
+    dropped. The key of a claim by file is written before the script that names the key
     becomes readable.
     """
     kind = step.route.remote_claim.partition(" ")[0]
@@ -163,7 +163,7 @@ def make_remote_staging_folder(
 
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    """Keep the job out of the remote cluster's own transfer queues."""
+    """Exclude the remote job from the remote cluster's own transfer queues."""
     published = published_file_formats.read_local_only_queues(
         step.route.remote, step.task.published
     )

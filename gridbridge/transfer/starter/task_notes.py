@@ -9,8 +9,8 @@ from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
 
-NO_ROOM = (28, 122)  # ENOSPC, EDQUOT of errno(3), as numbers to save an import
-TRIED = "tried"  # the note that tests for free space
+NO_ROOM = (28, 122)  # ENOSPC and EDQUOT of errno(3), as numbers to save an import
+TRIED = "tried"  # name of the note that is written to test for free space
 
 
 def write_note(path: str, data: bytes = b"") -> None:
@@ -40,7 +40,7 @@ def read_note_number(path: str) -> float | None:
 
 
 def require_note_space(folder: str) -> None:
-    """Raise JobTmpdirFull unless the folder has space for a note of the largest size."""
+    """Raise JobTmpdirFull unless the folder has space for the largest note."""
     path = f"{folder}/{TRIED}"
     write_note(path, bytes(MAX_BYTES))
     safe_files.remove_file(path)

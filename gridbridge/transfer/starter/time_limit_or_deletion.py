@@ -13,15 +13,15 @@ from gridbridge.model.transfer_route import Home
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter.local_task import BACK, LocalTask, parse_time_limit_s
 
-SLACK_S = 2.0  # execd starts its clock up to 2 s before it writes its config file
-PATIENCE_S = 3.0  # timeout of a query at home; the local job has to end within 20 s
+SLACK_S = 2.0  # longest time between execd's start of a job and its config file
+PATIENCE_S = 3.0  # timeout of a query to the home cluster
 
 
 def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """Say whether a user deleted the local job; False if only its h_rt has passed.
 
-    If the home cluster does not answer, the h_rt that the job asked for decides. A job that
-    was put back is noted, since the end of this starter may count for the next start.
+    If the home cluster does not answer, the h_rt that the job requested decides. A requeued job
+    is noted, because the starter's end may count as the end of the job's next run.
     """
     try:
         state = load_home_job_control(home).query_job_state(home.within(PATIENCE_S), task.local)
@@ -49,13 +49,13 @@ def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
 
 
 def _is_leaving(task: LocalTask, state: JobState) -> bool:
-    """Say whether the local job was deleted, removed by force, or rescheduled."""
+    """Say whether the local job was deleted, even by force, or rescheduled."""
     is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
     return not state.is_listed or state.is_deleting or is_rescheduled
 
 
 def _note_back(task: LocalTask, state: JobState) -> None:
-    """Note whether the local job was rescheduled, and so waits to run or runs again."""
+    """Note whether the local job was rescheduled, so that its next run waits or runs."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:

@@ -94,7 +94,7 @@ _EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
 _OLDEST_FIRST = select(*_TRANSFER).order_by(
     TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
 )
-# Built at import: building a query costs more than running the query.
+# Queries are built once, at import: building a query costs more than running the query.
 _BY_NAME = _OLDEST_FIRST.where(
     TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
 )
@@ -153,7 +153,7 @@ class TransferRows:
         self._database.execute(self._upsert, values)
 
     def find(self, name: str, uid: int) -> Transfer | None:
-        """Return the transfer of a name and an owner's uid, None if unknown."""
+        """Return the transfer with a name and an owner's uid; None for an unknown transfer."""
         transfers = self._select(_BY_NAME, name=name, uid=uid)
         return transfers[0] if transfers else None
 

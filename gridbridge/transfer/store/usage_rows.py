@@ -1,4 +1,4 @@
-"""Store and publish the usage of remote jobs, with each accounting's read position."""
+"""Store and publish remote jobs' usage and the read positions in accounting files."""
 
 import os
 import re
@@ -37,14 +37,14 @@ from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.database.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.database.transaction import StateFile
 
-ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record; a time zone may be a day behind
+ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # time before any record, valid in every time zone
 
 CURSORS = Table(
     "cursors",
     METADATA,
     Column("cluster", PrintableTextColumn, primary_key=True),
     Column("path", PrintableTextColumn, nullable=False),
-    Column("device", Text, nullable=False),  # unsigned 64 bits: too large for SQL integers
+    Column("device", Text, nullable=False),  # text, as SQL integers have no unsigned 64 bits
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("tail", Text, nullable=False),
@@ -88,7 +88,7 @@ _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
 class RemoteUsageRows:
-    """The tables of remote accounting records and accounting cursors."""
+    """The database tables of remote accounting records and read positions."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -96,14 +96,14 @@ class RemoteUsageRows:
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
     def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
-        """Insert or update the read position in a cluster's accounting."""
+        """Insert or update the read position in a cluster's accounting file."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
-        """Return the read position in each cluster's accounting."""
+        """Return the read position in each cluster's accounting file."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
     def put_record(
@@ -111,7 +111,7 @@ class RemoteUsageRows:
     ) -> tuple[RemoteJobRunAccounting, ...]:
         """Insert or update the usage record of a remote job; return all records of its task.
 
-        A transfer and owner with PER_TRANSFER records get no further record. Raises ParseError
+        One owner gets at most PER_TRANSFER records of a transfer. Raises ParseError
         if the record names no transfer.
         """
         name = parse_transfer_name(record.transfer)
@@ -159,7 +159,7 @@ def _cursor(row: RowMapping) -> ClusterAccountingProgress:
 
 
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
-    """Read the published usage of a local task, None without published usage."""
+    """Read the published usage of a local task; None without published usage."""
     return published_json.read_published_value(
         published_file_formats.remote_usage_path(job, task, folder), PublishedRemoteUsage
     )
@@ -176,7 +176,7 @@ def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsag
 def read_usage_published_since(
     folder: str, since: datetime | None
 ) -> Iterator[PublishedRemoteUsage]:
-    """Read all usage that was published since `since`, or ever."""
+    """Read all usage published since time `since`, or all usage if `since` is None."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
