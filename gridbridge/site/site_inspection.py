@@ -1,7 +1,7 @@
 """Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
 
 Answers of programs are cached during one inspection, because its parts ask the same questions in
-parallel. No program that changes state may run_program inside the cache.
+parallel. No program that changes state may run inside the cache.
 """
 
 import os

@@ -90,7 +90,7 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 
 
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
-    """CampaignArray 2 was submitted with other tasks; array 3 had a task's second attempt."""
+    """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
     kept = StoredCampaign(
         waiting=(WaitingTaskRange(first=6, last=9),),
         arrays=(array(1, ArraySubmissionState.RELEASED), array(2)),
