@@ -39,7 +39,7 @@ class JobSubmitter(Protocol[Where]):
     tell what was asked.
     """
 
-    HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
+    HAS_QSTAT: bool  # whether Grid Engine's commands work inside the cluster's jobs
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
         """Submit a held job under the transfer's name and account; never raises.
@@ -152,7 +152,7 @@ class HomeJobControl(Protocol[Where]):
     A job is a task here as well, `12.3`. Only systems with this ability can have transfer queues.
     """
 
-    HAS_START_TIMES: bool  # one in the future keeps a job from starting again, as `defer` does
+    HAS_START_TIMES: bool  # whether a future start time postpones a restart, as `defer` does
 
     def hold_job(self, where: Where, job: str, /) -> None:
         """Hold a running task, so that it is not started again."""
@@ -217,7 +217,7 @@ class ClusterStatusReader(Protocol[Where]):
 class RefusedJobMarker(Protocol[Where]):
     """Marks a home job that no remote cluster accepts."""
 
-    REFUSED: str  # in a job's context: why it came home
+    REFUSED: str  # context variable with the reason why the job came home
 
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /

@@ -10,8 +10,8 @@ class SubmissionOutcome:
     """How a submission ended: accepted, refused for good, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # for good: this request will never be accepted
-    DENIED = "denied"  # for good, for any request: nobody may submit from this host
+    REFUSED = "refused"  # permanent: this request will never be accepted
+    DENIED = "denied"  # permanent for all requests: nobody may submit from this host
     LATER = "later"  # nothing was submitted; a retry may succeed
     BARRED = "barred"  # nothing was submitted, because of this person's login or limit
     UNSURE = "unsure"  # the job may exist: look it up by name
@@ -31,7 +31,7 @@ class SubmissionResult:
 def answer_to_failed_submission(error: CommandFailed) -> SubmissionResult:
     """Return the outcome of a client that failed; with status 127 it never started."""
     if isinstance(error, SshLoginRefused):
-        raise error  # the sender counts them
+        raise error  # the sender counts refused logins
     if isinstance(error, SshAccessRejected):
         return SubmissionResult(SubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)

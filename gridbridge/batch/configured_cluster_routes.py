@@ -43,7 +43,7 @@ from gridbridge.shell import ssh
 
 def configured_cluster_address(policy: Policy, name: str) -> Away:
     """Return how to reach a configured cluster as the current user."""
-    if name not in policy.clusters:  # any more
+    if name not in policy.clusters:  # removed from gridbridge.toml in the meantime
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
@@ -52,7 +52,7 @@ def configured_home_address(policy: Policy, name: str) -> Home:
     """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
     return cast(
         "Home", configured_cluster_address(policy, name)
-    )  # who asks has looked at policy.why_no_queues
+    )  # callers have checked policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -106,7 +106,7 @@ def keep_ssh_connections_open(policy: Policy) -> None:
     Repeated calls keep the open connections.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
-        # sites without ssh need none
+        # only sites with ssh import it
         from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
 
         ssh.set_ssh_carrier(LazySshConnections())
@@ -117,7 +117,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.session_pool import (
-            IdleSshSessions,  # sites without ssh need none
+            IdleSshSessions,  # only sites with ssh import it
         )
 
         pool = IdleSshSessions()
@@ -219,7 +219,7 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
-            rule.to = remote_name  # a rule that says nothing is not published
+            rule.to = remote_name  # a rule without an effect would not be published
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
@@ -260,4 +260,4 @@ REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
     ClusterKind.OAR: _server,
     ClusterKind.EMBEDDED: _folder,
 }
-MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # batch systems whose requests differ from Grid Engine's

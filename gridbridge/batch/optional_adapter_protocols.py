@@ -152,8 +152,8 @@ class SubmissionExplainer(Protocol[Where]):
 class TransferTargetSetup(Protocol[Where]):
     """Can be set up as the remote cluster of a transfer queue."""
 
-    HAS_OPERATORS: bool  # the service may act there for others
-    HAS_ENVIRONMENTS: bool  # parallel ones, which a mapping may rename
+    HAS_OPERATORS: bool  # whether the service may act on others' jobs
+    HAS_ENVIRONMENTS: bool  # whether the cluster has parallel environments, renamed by a mapping
 
     def count_batch_slots(self, where: Where, /) -> int:
         """Return the number of batch slots for remote jobs."""

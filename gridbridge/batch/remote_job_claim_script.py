@@ -10,7 +10,7 @@ from gridbridge.model.transfer import claim
 from gridbridge.shell.runner import quote_for_sh
 from gridbridge.shell.safe_files import random_file_name, replace_file_atomically
 
-GRANTS = ".gridbridge/grants"  # below the home of the service's account there
+GRANTS = ".gridbridge/grants"  # folder in the service account's home on the remote cluster
 HERE = __file__.rpartition("/")[0]
 
 

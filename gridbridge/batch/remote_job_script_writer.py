@@ -8,11 +8,11 @@ from gridbridge.batch import home_job_id_translation
 from gridbridge.shell.runner import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"{ gb_write_script &&"  # the first thing that job.sh does for the job itself
+FIRST = b"{ gb_write_script &&"  # the first line of job.sh that acts for the job itself
 PROGRAM = b'chmod 755 "$gb_script"'  # one chmod for all files saves processes
 QUIET = "/dev/null"
-C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
-BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
+C_SHELLS = ("csh", "tcsh")  # shells whose -l must be the only argument
+BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells in which `-c COMMAND NAME` sets $0
 EMPTY = '""'
 AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
 NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment

@@ -26,9 +26,9 @@ from gridbridge.model.transfer.transfer_config_sections import (
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
-TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
+TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
-EXCLUDES = {  # keys that exclude the keys behind them
+EXCLUDES = {  # key: keys that it excludes
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),

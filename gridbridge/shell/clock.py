@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-LEAST_S = 1.0  # a smaller difference is adjtime's slewing, or the time between both readings
+LEAST_S = 1.0  # smaller differences come from clock slewing or the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -16,7 +16,7 @@ from gridbridge.model.remote_job_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # a process may still write to a file that was just renamed
+QUIET_S = 5.0  # time in which a process may still write to a renamed file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class AppendedLines:
     lines: bytes
     place: AccountingFilePosition
     is_more: bool = False
-    lost: str = ""  # a message if lines between two steps are lost
+    lost: str = ""  # message about lines lost between two reads; empty: none lost
 
 
 def read_appended_lines(

@@ -18,7 +18,7 @@ from gridbridge.shell import safe_files
 
 UNIT = ".service"
 LINE_BYTES = 4096
-TRIED = bytes(4096)  # the largest message
+TRIED = bytes(4096)  # test data as large as the largest message
 
 
 def this_host_name() -> str:
@@ -204,7 +204,7 @@ def _is_roots(pid: int) -> bool:
 
     The owner of /proc/PID does not tell: that is root for any process that is not dumpable.
     """
-    # it escapes these in the process's name
+    # the kernel escapes newlines in the process's name
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 

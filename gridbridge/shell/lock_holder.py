@@ -12,7 +12,7 @@ import struct
 from gridbridge.shell.poller_lock import OPTIONS
 
 FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # in the environment of services that systemd's watchdog kills
+WATCHED = b"WATCHDOG_USEC="  # variable of services that systemd's watchdog supervises
 
 
 def find_poller_lock_holder(path: str) -> int:

@@ -9,11 +9,11 @@ import time
 
 from gridbridge.errors import StateError
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Root does not block on a FIFO that the service account put in the place of the lock file.
+# Root must not block if the service account replaces the lock file by a FIFO.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 PATIENCE_S = 60.0

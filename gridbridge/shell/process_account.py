@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from gridbridge.errors import StateError
 
-MOST_FILES, FEWEST_FILES = 4096, 256  # open files
+MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 
 
 def become_account(name: str, remedy: str = "") -> None:
@@ -64,7 +64,7 @@ def raise_resource_limits() -> int:
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # not root, or in a container
+        except ValueError:  # only root may raise the limit, and not in every container
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -19,7 +19,7 @@ exit $status
 """
 FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
 UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
-FIRST_SIGNAL = 128  # a shell's exit status of a program that a signal ended
+FIRST_SIGNAL = 128  # lowest exit status with which shells report a signal
 
 
 def run_by_callers_ssh(

@@ -14,7 +14,7 @@ from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputToo
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -25,26 +25,24 @@ OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
     *("--checksum", "--secluded-args"),
 )
-BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new one replaces it
-IN_PLACE = ("--inplace", "--no-whole-file")  # for a folder that nobody uses yet
+BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file replaces it
+IN_PLACE = ("--inplace", "--no-whole-file")  # for folders that no job uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
-FILE_ERROR = (
-    11  # rsync(1): error in file I/O; of the other side's it may lose the line that says more
-)
+FILE_ERROR = 11  # rsync(1): error in file I/O; the other side's explanation may be missing
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
 FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
-)  # consequences of a failure on the other host
-LOOK_S = 0.5  # between two checks whether the job was deleted
+)  # messages that only follow from a failure on the other host
+LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # of rsync's error output that is shown
-MOST_BYTES = 16 << 20  # of rsync's error output: a line for each of 100,000 files
-SILENCE_S = 3600  # then rsync gives up; it prints nothing during a large file's checksum
-LINE_BYTES = 200  # a line of progress has less
+MAX_BYTES = 65536  # most displayed bytes of rsync's error output
+MOST_BYTES = 16 << 20  # most error output: a line for each of 100,000 files
+SILENCE_S = 3600  # timeout of silence: rsync is silent during a large file's checksum
+LINE_BYTES = 200  # longest progress line
 REMOVAL_S = 600.0
 
 
@@ -136,10 +134,10 @@ def _carry(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    # no word of it has a blank
+    # no word of the ssh command has a blank
     by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
     paced = pace.options() if pace else BESIDE
-    patience = f"--timeout={SILENCE_S}"  # a dead host or a stale mount
+    patience = f"--timeout={SILENCE_S}"  # ends rsync at a dead host or a stale mount
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
     status, words = _run(argv, listed, is_unwanted, pace)
@@ -186,7 +184,7 @@ def _run(
         return is_unwanted()
 
     try:
-        output = theirs[0] if pace else theirs[1]  # progress says nothing about a failure
+        output = theirs[0] if pace else theirs[1]  # progress lines do not explain a failure
         pid = runner.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         runner.close_files(ours)

@@ -11,7 +11,7 @@ import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20  # the largest output of a query
-# of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
+# largest list of all jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
 REAP_S = 10.0  # a killed program ends within this time, or is stuck in the kernel
-SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
+SIGKILL = 9  # Linux's number; importing signal, which imports enum, takes 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
 
 

@@ -6,7 +6,7 @@ from codecs import BOM_UTF8
 
 from gridbridge.errors import ParseError, StateError
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedIOBase
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ENDLESS = 64 << 20  # the longest line that is skipped, in bytes
 LONGEST = 1 << 20  # the longest accepted line, in bytes
-TEMPORARY = "."  # a file whose name begins with it is not finished
+TEMPORARY = "."  # name prefix of unfinished files
 
 
 def random_file_name(prefix: str = "") -> str:
@@ -81,7 +81,7 @@ def read_file_only_owner_writes(
     try:
         facts = os.fstat(end)
         _refuse_tricks(path, facts, max_bytes, owner)
-        return os.read(end, facts.st_size), facts  # room for max_bytes may be half a gigabyte
+        return os.read(end, facts.st_size), facts  # a buffer of max_bytes may need half a gigabyte
     finally:
         os.close(end)
 

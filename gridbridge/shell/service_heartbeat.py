@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from gridbridge.shell import poller_lock
 
-BEAT_S = 2.0  # between two signs
-BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
+BEAT_S = 2.0  # interval of heartbeats
+BEGIN_S = 600.0  # longest start of a service, with a migration of the state file
 
 
 class ServiceHeartbeat:
@@ -17,7 +17,7 @@ class ServiceHeartbeat:
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
         self._manager = environment.get("NOTIFY_SOCKET", "")
-        self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
+        self._limit_us = environment.get("WATCHDOG_USEC", "")  # systemd's limit after the start
         self._beaten_at = -BEAT_S
 
     def begin(self, longest_s: float = BEGIN_S) -> None:

@@ -21,15 +21,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, safe_files
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FAILED = 255  # ssh(1): an error of its own
+FAILED = 255  # ssh(1): exit status of ssh's own errors
 CLIENT = "/usr/bin/ssh"
-CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
-ALIVE_S = 5  # after two such silences a connection is lost
-OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the site
+CONNECT_S = 10  # timeout for connecting; a command's own limit applies too
+ALIVE_S = 5  # keepalive interval; after two without an answer the connection is lost
+OPTIONS = {  # ssh_config(5); these options override the ssh files of the user and the site
     "BatchMode": "yes",
     "IdentityAgent": "none",
     "ForwardAgent": "no",
@@ -37,7 +37,7 @@ OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the
     "ClearAllForwardings": "yes",
     "RequestTTY": "no",
     "EscapeChar": "none",
-    "ControlMaster": "no",  # a master that goes to the background keeps our pipes open
+    "ControlMaster": "no",  # a background master would keep our pipes open
     "ControlPath": "none",
     "PermitLocalCommand": "no",
     "RemoteCommand": "none",
@@ -48,17 +48,17 @@ OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the
     "ServerAliveCountMax": "2",
     "LogLevel": "ERROR",
 }
-FAR_SHELL = (  # sh and csh take this line
+FAR_SHELL = (  # line for both sh and csh
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # tokens in a whole answer: on stdout, on stderr
-NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
+TOKENS = 3, 2  # tokens in a complete answer: on stdout, on stderr
+NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run or is missing
 CAP_SYS_ADMIN = 21  # capabilities(7)
 NOT_FOUND = 127  # run_program's status for a program that can't be started
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # a shell's exit statuses of a program that a signal ended
 DENIED = b"Permission denied ("  # the client's last line after all keys failed
-BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
+BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 

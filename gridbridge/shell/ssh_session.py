@@ -16,7 +16,7 @@ from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command
 
-NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
+NUMBER_BYTES = 4  # size of FIONREAD's int (ioctl_tty(2))
 
 
 class SshClientProcess:
@@ -27,7 +27,7 @@ class SshClientProcess:
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
         (self.output, self.errors), child_ends = runner.open_output_pipes()
-        self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
+        self.theirs, self.to_it = os.pipe()  # `theirs` stays open, to query the unread bytes
         os.set_blocking(self.to_it, False)
         try:
             self.pid = runner.spawn_program(argv, BARE, [self.theirs, *child_ends])
@@ -142,7 +142,7 @@ class SshSessionRequest:
     def _read_from(self, end: int) -> None:
         chunk = os.read(end, runner.CHUNK_BYTES)
         read = self._read[end]
-        begin = max(0, len(read) - len(self._token) + 1)  # a token may come in two parts
+        begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two parts
         read += chunk
         self._awaited[end] -= read.count(self._token, begin)
         if not chunk:

@@ -41,7 +41,7 @@ from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # arguments for `sudo -l`, which runs nothing
+TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in a query of `sudo -l`
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:

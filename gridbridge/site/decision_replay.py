@@ -20,7 +20,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal
 
-# A program with journalled decisions has a line here.
+# Programs that journal their decisions.
 PROGRAMS = MappingProxyType(
     {
         program.name: program
@@ -61,7 +61,7 @@ class DecisionReplay:
     """A journalled decision, and the decision of this version for the same rows."""
 
     decision: RecordedDecision
-    kept: tuple[str, ...]  # actions, one sentence each
+    kept: tuple[str, ...]  # journalled actions, one sentence each
     now: tuple[str, ...]
 
     @property
@@ -90,7 +90,7 @@ def replay_decision(
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except InputsNotJournalled as error:
         raise StateError(f"decision {number}: can't be made again; {error}") from error
-    except Exception as error:  # whatever another version has kept
+    except Exception as error:  # inputs of another version can have any form
         why = "it was kept by another version of gridbridge"
         raise StateError(f"decision {number}: can't be made again; {why}") from error
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))

@@ -37,11 +37,11 @@ class TransferQueueVerdict:
 class UntransferredHomeJob:
     """A job or array task at home that is not in a transfer queue."""
 
-    job: str  # 12, or 12.3
+    job: str  # JOB or JOB.TASK
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[TransferQueueVerdict, ...] = ()  # for a waiting job
+    queues: tuple[TransferQueueVerdict, ...] = ()  # empty if the job does not wait
     was_sent: bool = False  # a transfer of this job has ended
 
 

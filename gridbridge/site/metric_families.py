@@ -22,7 +22,7 @@ from gridbridge.program.metric_family import (
     unix_timestamp,
 )
 
-OTHER = "other"  # no name in gridbridge.toml
+OTHER = "other"  # label of clusters and queues that gridbridge.toml lacks
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
 
 

@@ -39,7 +39,7 @@ TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
 IDLE_CLIENT_S = 10.0  # for a client that connects and sends nothing
 REQUEST_LIMIT_S = 30.0  # for a request and its response
-MAX_CONNECTIONS = 64  # connections; each takes two threads
+MAX_CONNECTIONS = 64  # most open connections; each has two threads
 
 
 def collect_published_metrics(
@@ -139,7 +139,7 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
     server.RequestHandlerClass = _time_limited_handler(
         IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
     )
-    server.socket.listen(MAX_CONNECTIONS)  # five by default: a sixth would wait for a second
+    server.socket.listen(MAX_CONNECTIONS)  # by default five: a sixth client would wait for a second
     announce(server.server_port)
     threading.Event().wait()
 
@@ -149,7 +149,7 @@ class _ConnectionLimit:
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()
-        self._open = dict[socket.socket, None]()  # the oldest first
+        self._open = dict[socket.socket, None]()  # oldest connection first
 
     @contextmanager
     def among(self, connection: socket.socket) -> Iterator[None]:

@@ -52,7 +52,7 @@ class SetupStep:
 
     what: str
     line: str
-    environment: str  # the line that points the shell at the step's cell; empty: any
+    environment: str  # shell line that selects the step's cell; empty: any cell
     where: str
     edit: SetupEdit
     undo: tuple[SharedSettingUndo, ...] = ()
@@ -217,7 +217,7 @@ class HomeClusterSettings:
     """The local cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
-    slots: Mapping[str, int]  # of each queue on the host
+    slots: Mapping[str, int]  # slots of each queue on the host
 
 
 def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:

@@ -50,7 +50,7 @@ HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_
 IMPORT_S = 20.0
 POLLERS = ("gridbridge.transfer.poller.program", "gridbridge-poller")
 UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
-Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
+Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and environment of a query
 
 
 def inspect_local_host(policy: Policy) -> TransferHostFacts:
@@ -230,7 +230,7 @@ class _Answers:
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[CompletedProgram]] = {}
-        self._silences: dict[Question, CommandFailed] = {}  # by program and cell
+        self._silences: dict[Question, CommandFailed] = {}  # failed queries of silent cells
 
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
@@ -260,5 +260,5 @@ class _Answers:
 def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
     try:
         answer.set_result(ask())
-    except BaseException as error:  # the threads that wait for the result get the error
+    except BaseException as error:  # threads waiting for this result get the error
         answer.set_exception(error)

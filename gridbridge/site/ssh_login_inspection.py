@@ -15,7 +15,7 @@ from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDir
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
 
-AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
+AT_ONCE = 4  # sshd drops the eleventh connection that has not logged in (MaxStartups)
 LIMIT_S = 20.0
 RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
@@ -57,7 +57,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None
     except UnsafeRemoteFolder as error:
         return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
-        return None  # other findings report such errors
+        return None  # another finding reports the error
     return StageDirFacts(place=stage_dir, host=login.host)
 
 
@@ -67,7 +67,7 @@ def _missing(policy: Policy, cluster: str) -> str:
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # else: see other findings
+        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report others
     except GridbridgeError:
         return ""
     return ""

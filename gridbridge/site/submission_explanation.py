@@ -53,9 +53,9 @@ class SubmissionExplanation:
 
     job: str  # the job's id; empty if it is not submitted yet
     cluster: str
-    command: str = ""  # as a shell would take it; the wrapper is on its standard input
+    command: str = ""  # shell command line; it reads the wrapper from standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # the job's own words that keep it from the queue; a note, too
+    kept: str = ""  # the job's options that exclude the queue; also in `notes`
     refused: str = ""
 
 
@@ -63,8 +63,8 @@ class SubmissionExplanation:
 class _Asked:
     """The job to explain."""
 
-    job: str  # its number at home; empty: it is not submitted
-    name: str  # of its transfer; a job that is not submitted is called JOB there
+    job: str  # home job id; empty if the job is not submitted yet
+    name: str  # the transfer's name; an unsubmitted job has the id JOB in it
     submitted: SubmittedJob
 
 
@@ -200,7 +200,7 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
         return ()
     try:
         offers = queue_order_setup.transfer_queue_offers(policy)
-    except GridbridgeError:  # it tells of the job all the same
+    except GridbridgeError:  # the rest of the explanation is printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()

@@ -28,7 +28,7 @@ from gridbridge.shell import local_host_facts as host
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferTargetSetup
 
-QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
+QUARTER, TENTH = 4, 10  # shares of slots, from Transfer Queues how-to, Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

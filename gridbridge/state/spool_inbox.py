@@ -51,7 +51,7 @@ class SpoolInbox:
         self._waking = ResumableFolderScan()
         # folders that are not empty and so cannot be removed
         self._full: frozenset[str] = frozenset()
-        self._full_met: frozenset[str] = frozenset()  # those of them that this pass has seen
+        self._full_met: frozenset[str] = frozenset()  # folders of `_full` found in this pass
 
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.

@@ -138,8 +138,7 @@ def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
         name=arguments.name,
         account=arguments.account,
         shell=arguments.shell,
-        cwd=arguments.cwd
-        or SUBMIT["cwd"],  # a task goes to its directory by itself (batch/task.sh)
+        cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the task's directory
         output=arguments.output,
         slots=arguments.slots,
         held=arguments.held,

@@ -21,7 +21,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.settings import OBJECT_NAME
 
 FILE = "jobs.db"
-PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
+PATIENCE_S = 10.0  # lock timeout; transactions take milliseconds
 TABLES = """
 CREATE TABLE cluster (slots INTEGER NOT NULL);
 CREATE TABLE queue (
@@ -57,9 +57,9 @@ CREATE TABLE ended (
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-STEPS = (TABLES,)  # what each version adds
+STEPS = (TABLES,)  # schema changes, one for each version
 VERSION = len(STEPS)
-MOST_JOBS = 2**63 - 1  # as SQLite counts
+MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
 TASKS = (
@@ -72,8 +72,8 @@ ORDERED = " ORDER BY id"
 IN_TURN = " ORDER BY yields, id LIMIT 1"
 OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
 SECONDS = 365 * 86400  # the longest walltime
-MOST = 2**31 - 1  # slots, or jobs that wait
-MOST_TASKS = 100_000  # of one array
+MOST = 2**31 - 1  # largest number of slots or waiting jobs
+MOST_TASKS = 100_000  # most tasks of an array
 LOST = "its keeper died: nobody saw its end"
 
 

@@ -32,8 +32,8 @@ from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPr
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
-RETRY_S = 1.0  # between two tries to write an end to a full disk
-SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job and not its keeper
+RETRY_S = 1.0  # pause before an end is written to a full disk again
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job but not its keeper
 
 
 def run_and_supervise_jobs(database: EmbeddedJobStore) -> None:
@@ -119,7 +119,7 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
 
 def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = job_private_folder(database.folder, job.id)
-    shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
+    shutil.rmtree(private, ignore_errors=True)  # left by a keeper killed before the job start
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
@@ -193,7 +193,7 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     database.put_back(
         job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_job_private_folder(database.folder, job.id)  # before anybody can start it again
+    remove_job_private_folder(database.folder, job.id)  # before another keeper can restart the job
     database.keepers.let_go(job.id)
     return False
 

@@ -26,7 +26,7 @@ from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import LIST_BYTES, run_program
 
-QUEUE = "embedded"  # it has one
+QUEUE = "embedded"  # name of the embedded cluster's only queue
 OURS = f"{PREFIX}."
 
 

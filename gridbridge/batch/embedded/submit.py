@@ -15,13 +15,13 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import CompletedProgram, run_program
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from gridbridge.model.states import JobState
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
-WAITING = "waiting"  # of a job's facts (model.states)
+WAITING = "waiting"  # a state fact of model.states
 ANSWERS = {os.EX_DATAERR: SubmissionOutcome.REFUSED, os.EX_TEMPFAIL: SubmissionOutcome.LATER}
 
 
@@ -84,7 +84,7 @@ def query_live_indices(
 
 def query_job_state(folder: EmbeddedFolder, job: str) -> "JobState":
     """Return a job's state; UNSEEN if it neither waits nor runs."""
-    from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
+    from gridbridge.model.states import UNSEEN, JobState  # most transfers need neither
 
     jobs = _jobs(folder, embedded_commands.show_job_command(folder, job))
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN

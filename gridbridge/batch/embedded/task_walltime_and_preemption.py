@@ -15,10 +15,10 @@ from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.process_identity import signal_job_process_group
 
-MAKE_WAY = 56  # to a task's first process (batch/task.sh)
-PATIENCE_S = 10.0  # for what a task has to save
+MAKE_WAY = 56  # signal to the first process of a task (batch/task.sh)
+PATIENCE_S = 10.0  # time for a preempted task to save its work
 LOOK_S = 1.0
-WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.JobKillReason
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of model.job.JobKillReason
 
 
 class WalltimeAndPreemptionCheck:

@@ -27,7 +27,7 @@ from gridbridge.model.remote_job_accounting import (
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
-CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
+CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference of two clusters' clocks
 
 Records = Sequence[JobRunAccounting | RemoteJobRunAccounting]
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
@@ -67,7 +67,7 @@ def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> 
     ends = [job_end_of_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
-    assert at  # it lies in the future
+    assert at  # a future-dated record has an end time
     return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 

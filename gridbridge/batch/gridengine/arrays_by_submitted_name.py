@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.model.transfer_route import GridEngineCell
 
-KEPT = b"__SGE_PREFIX__O_MAIL"  # as `qstat -j -xml` calls it
+KEPT = b"__SGE_PREFIX__O_MAIL"  # name of $MAIL in `qstat -j -xml`
 
 
 def find_arrays_by_submitted_name(

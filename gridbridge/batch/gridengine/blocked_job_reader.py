@@ -54,10 +54,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MOST_SHAPES = 100  # of what jobs ask for; of each the first that waits is looked at
+MOST_SHAPES = 100  # most examined kinds of requests, by the first waiting job of each
 OF_QUEUE = "qc"
-PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
-WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
+PER_JOB = "JOB"  # consumed once a job, whatever its slots (complex(5))
+WILD = frozenset("*?[")  # wildcards of sge_types(1), wc_pe_name
 
 
 def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
@@ -163,7 +163,7 @@ class _Crowd:
     def __init__(self, table: ConsumableTable) -> None:
         self._table = table
         self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
-        self._running: list[ResourceHolder] = []  # in the queue that is being walked through
+        self._running: list[ResourceHolder] = []  # running tasks of the current queue instance
         self._holders: list[ResourceHolder] = []
         self._places: list[QueueInstanceResources] = []
         self._free: dict[str, float] = {}

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 HOST = "host"
-GLOBAL = "global"  # no host, but the whole cell (qhost(1))
-OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
+GLOBAL = "global"  # qhost(1)'s line for the whole cell
+OF_CELL = "gc"  # prefix of the free amount of a consumable of the cell (qhost(1), -F)
 LEFT = ("hc", OF_CELL)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
 NOTHING = CellConfiguration()
-UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
+UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qhost
 
 
 def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedBatchProgramOutputs, str]:
@@ -136,7 +136,7 @@ class _Group:
         self.tasks += tasks
         self.kinds[kind] = self.kinds.get(kind, 0) + tasks
         if submitted and (submitted < self.oldest or not self.oldest):
-            self.oldest = submitted  # times of one form and zone are in order as texts
+            self.oldest = submitted  # texts of one time format sort by time
 
 
 class _Key(NamedTuple):
@@ -161,10 +161,10 @@ class _Rows:
         self._promised, self._long_name = laid_out.promised, laid_out.long_name
         self._exclusive = _exclusive(laid_out)
         self._identities = _Identities(laid_out)
-        self._running: list[int] = []  # in the queue that is being walked through
-        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
-        self._is_taken = False  # by a task that has its host alone
-        self._begun = defaultdict[int, set[str]](set)  # tasks of arrays that are capped
+        self._running: list[int] = []  # running jobs of the current queue instance
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, name and start
+        self._is_taken = False  # whether an exclusive job uses the host
+        self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a -tc limit
         self._groups: dict[_Key, _Group] = {}
 
     @property
@@ -313,7 +313,7 @@ def _shape(
     if not slots:
         raise ValueError("a job that waits for no slots")
     return TaskResourceRequests(
-        slots=slots if slots > 0 else slots + WRAP,  # no host has as many
+        slots=slots if slots > 0 else slots + WRAP,  # a negative number is one that wrapped around
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),

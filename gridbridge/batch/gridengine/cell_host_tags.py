@@ -54,7 +54,7 @@ def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...
         answer = run_client(
             cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}")
         )
-        if answer.status:  # told as qconf's, not as the shell's
+        if answer.status:  # the error names qconf, not the shell
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)

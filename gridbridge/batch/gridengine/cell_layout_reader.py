@@ -57,11 +57,11 @@ SPREADS = {
     "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
     "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
 }
-ACL = "ACL"  # in the type of a list that queues look at (access_list(5))
+ACL = "ACL"  # type of user lists that queues check (access_list(5))
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
-MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
-MOST_JUDGED = 1000  # jobs whose group and checkpointing environment are asked for
+MOST_ARRAYS, AT_ONCE = 1000, 100  # most arrays queried for a limit on running tasks; arrays a query
+MOST_JUDGED = 1000  # most jobs queried for group and checkpointing environment
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
 NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
 WAITS = re.compile(rb"<state>R?qw</state>")

@@ -23,17 +23,17 @@ from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, 
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell import local_host_facts
 
-AT_ONCE = 4  # questions to a cell
+AT_ONCE = 4  # queries to a cell at the same time
 GLOBAL = "global"
-LISTS = {  # of names
+LISTS = {  # options of qconf that list names
     "operators": "-so",
     "managers": "-sm",
     "submit_hosts": "-ss",
     "admin_hosts": "-sh",
     "host_groups": "-shgrpl",
 }
-PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
-SERVICE = "sge_qmaster"  # of services(5)
+PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # line in the cell's settings.sh
+SERVICE = "sge_qmaster"  # service name in services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
@@ -41,7 +41,7 @@ UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without config
 
 def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
     """Query a cell's objects for set-up, with what it knows of one host."""
-    # alone: a silent cell is asked no more
+    # the first query is sent alone: if it times out, no other query follows
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         its_queues = threads.submit(query_queue_settings, cell)

@@ -32,13 +32,13 @@ Argv = tuple[str, ...]
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
-LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
+LONG_PAST_S = 86400  # age of a past start time: Grid Engine can't reset it to 0
 ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
-STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
-OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations that complex(5) has for strings
+STAYS = f"{OURS}stays"  # context variable of jobs that request remote=false while not pinned
+OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations of complex(5) for strings
 WILD = frozenset("*?[]!&|()")  # characters of expressions (complex(5))
-STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
-UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
+STAY = (("remote", "false"),)  # the resource that local queues offer
+UNVERIFIED = ("-clear", "-@")  # qsub options that undo -verify, directly or from a file
 
 
 def hold_job_command(cell: GridEngineCell, job: str) -> Argv:
@@ -283,7 +283,7 @@ def submit_held_job_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     options += _option("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    stays = request.stays and not is_yielding  # best-effort queues send nothing on
+    stays = request.stays and not is_yielding  # best-effort queues transfer no jobs
     options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 

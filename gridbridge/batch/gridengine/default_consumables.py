@@ -19,9 +19,9 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCell
 
 SLOTS = "slots"
-EXCLUSIVE = "EXCL"  # a relation: a job that asks for it shares its host with none
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # defaults of complex(5)
-OF_HOST, OF_ALL = "hc", "gc"  # the types of resources of qstat -F
+EXCLUSIVE = "EXCL"  # relation of resources whose requests make the host exclusive
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # defaults without a request
+OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes: consumable of a host, of the cell
 ALL = "global"
 
 

@@ -27,9 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-LIMIT_S = 60.0  # of each call
-DISABLED = "d"  # by hand; D is a calendar's
-SUSPENDED = "s"  # by hand; S is by a subordinating queue, and C by a calendar
+LIMIT_S = 60.0  # time limit of each command
+DISABLED = "d"  # state letter: disabled by qmod; D is set by a calendar
+SUSPENDED = "s"  # suspended by qmod; a subordinating queue sets S, a calendar C
 ATTRIBUTES = (  # host_conf(5)
     "load_scaling",
     "complex_values",
@@ -42,10 +42,10 @@ ATTRIBUTES = (  # host_conf(5)
 )
 REFERENCED = b"still referenced"
 LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
-GROUP = "@"  # what the names of host groups begin with
-NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
+GROUP = "@"  # first character of host group names
+NONE_LEFT = 1  # qstat's silent exit status if no queue instance matches -q
 NO_QUEUES = frozenset[str]()
-NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
+NOT_TOLD = "-"  # qhost's value for a host without load report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class HostQueueInstance:
 
     queue: str
     slots: int
-    is_used: bool  # by any job: running, starting or suspended, or it has reserved slots
+    is_used: bool  # whether any job runs, starts, is suspended or has reserved slots
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
-    tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
+    tasks: tuple[str, ...] = ()  # the queue instance's tasks, as JOB or JOB.TASK
 
 
 def host_queue_instances_command(cell: GridEngineCell, host: str) -> Argv:

@@ -26,7 +26,7 @@ from gridbridge.model.remote_job_accounting import (
 )
 from gridbridge.model.transfer_name import NO_TASK
 
-FRONT = (  # before the category
+FRONT = (  # fields of an accounting line before the category
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
     *("qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock"),
     *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
@@ -35,21 +35,21 @@ FRONT = (  # before the category
 SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
-OF_OBJECTS = (JSON, b"#", b"--")  # beside an object: another, a comment, a gap of grep's answer
+OF_OBJECTS = (JSON, b"#", b"--")  # starts of lines: an object, a comment, grep's separator
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the category: iow, pe_taskid, maxvmem
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # after the category: iow, pe_taskid, maxvmem
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
-ENDS = {  # how a line before a record ends, by the form of that record
+ENDS = {  # end of the preceding line, by record format
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
-HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
+HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # fields up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # a larger number counts them
-OF_OBJECT = {  # names in accounting.jsonl, by ours
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # larger times have these units
+OF_OBJECT = {  # our field name: name in accounting.jsonl
     "qname": "qname",
     "hostname": "hostname",
     "owner": "owner",
@@ -66,13 +66,13 @@ OF_OBJECT = {  # names in accounting.jsonl, by ours
 }
 USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
-_RULE = "=" * 20  # begins each block; the line itself is longer
+_RULE = "=" * 20  # start of the longer rule before each block
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
-_DIGITS = 10  # fewer has the number of a task
-SIGNALLED = 128  # an exit status above it stands for a signal
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest id or count, largest amount of seconds or kB
+_DIGITS = 10  # a task id has fewer digits
+SIGNALLED = 128  # exit statuses above this number report a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
 
 

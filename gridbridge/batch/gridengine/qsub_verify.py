@@ -14,8 +14,8 @@ from gridbridge.errors import ParseError
 FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
 SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
 RANGE = re.compile(r"(.*) range: (.*)")
-SIGNS = ("+", "-", "=", "")  # of a context: it is added, deleted or set
-LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
+SIGNS = ("+", "-", "=", "")  # context operations: add, delete, set
+LEAVES = {  # field of qsub -verify: element of qstat -j -xml
     "cwd": "JB_cwd",
     "project": "JB_project",
     "checkpoint_object": "JB_checkpoint_name",
@@ -25,7 +25,7 @@ LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
 def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
     """Return the job that qsub printed, as XML; ParseError if it printed none."""
     text = _without_script(output).decode("utf-8", "replace")
-    fields = dict(reversed(FIELD.findall(text)))  # the first of a name counts
+    fields = dict(reversed(FIELD.findall(text)))  # the first line of a field counts
     if "job_number" not in fields:
         raise ParseError("qsub -verify: it tells of no job")
     elements = (

@@ -30,13 +30,13 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
-ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))
-FLUSH_TIME = "00:00:15"  # where a cell has none of its own
+ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))
+FLUSH_TIME = "00:00:15"  # default of a cell without a setting
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
-NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
+NOT_REQUESTABLE = "NO"  # `requestable` column of complex(5); FORCED is requestable too
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
 
-Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by place; None: they are several
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by array index; None: several different ends
 
 
 def query_cluster_snapshot(

@@ -25,7 +25,7 @@ from gridbridge.model.transfer_name import parse_task_ranges
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 HAS_QSTAT = True
 HAS_START_TIMES = True
 UTC = "UTC"
-TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
-NOT_REACHED = (  # before the request was sent: nothing was submitted
+TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, e.g. max_u_jobs
+NOT_REACHED = (  # errors before the request was sent: nothing was submitted
     b"unable to contact qmaster",
     b"got select error",
     b"unable to send message",
@@ -45,14 +45,14 @@ NOT_REACHED = (  # before the request was sent: nothing was submitted
 )
 OF_A_PERSON = b"jobs are allowed per user"  # max_u_jobs
 FROM_HERE = b"is not a submit host"
-NO_ANSWER = (  # after it was sent: the job may exist
+NO_ANSWER = (  # errors after the request was sent: the job may exist
     b"failed receiving gdi request response",
     b"timeout error",
     b"error reading answer list",
-    b"has been submitted",  # after a warning that qsub takes for an error
+    b"has been submitted",  # qsub reports a mere warning as an error
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
-A_CALL = 2000  # ranges of tasks
+A_CALL = 2000  # most task ranges in one command
 OF_ARRAY = f"{PREFIX}."
 MARK = "MAIL"  # a variable of qsub's environment that root does not set
 JOB_NUMBER = b"<JB_job_number>"
@@ -61,7 +61,7 @@ END_OF_DETAIL = b"</detailed_job_info>"
 JOBS_A_CALL = 1000
 NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
 ANY_QUEUE = "*"
-DELETED = b"has deleted job"  # of a started one: has registered the job ... for deletion
+DELETED = b"has deleted job"  # for a started job: has registered the job ... for deletion
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
@@ -150,7 +150,7 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
     )
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
-        # answers are rarely lost
+        # rarely needed: only after a lost answer
         from gridbridge.batch.gridengine.arrays_by_submitted_name import (
             find_arrays_by_submitted_name,
         )
@@ -375,7 +375,7 @@ def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
 
     Raises ParseError for a truncated answer, which tells nothing.
     """
-    # most transfers do without them
+    # most transfers need no state letters
     from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 

@@ -10,15 +10,15 @@ from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, Pairs
 from gridbridge.model.transfer_name import parse_task_ranges
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
+AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
-INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
-ARRAY = 0x80  # in JB_type: of `qsub -t`
-RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
+INTERACTIVE = 0x1E  # JB_type bits of qsh, qlogin, and qrsh with or without command (sge_job.h)
+ARRAY = 0x80  # JB_type bit of `qsub -t`
+RERUN = {b"1": "yes", b"2": "no"}  # JB_restart: value of -r; 0: the queue's setting
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 

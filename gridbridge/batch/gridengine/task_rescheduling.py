@@ -22,11 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-AT_ONCE = 100  # hosts, or jobs, of one call
-CE_VALUE = "CE_stringval"  # of a request, as it was written
+AT_ONCE = 100  # hosts or jobs in one command
+CE_VALUE = "CE_stringval"  # element with the requested text
 RERUNS = "1"  # JB_restart of `-r y`
-PUSHED = ("r", "Rr")  # what only runs
-STOPPED = frozenset("sSTNPh")  # letters of what is suspended, or held while it runs
+PUSHED = ("r", "Rr")  # states of tasks that run, without any other state
+STOPPED = frozenset("sSTNPh")  # state letters of suspended tasks, and of running tasks with a hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RunningHostTask:
     """A running task on a host, with its slots and state letters."""
 
     job: str
-    task: str  # of an array, else empty
+    task: str  # array task id; empty for a single job
     slots: int
     state: str
 

@@ -26,7 +26,7 @@ from gridbridge.model.qconf_attributes import ValuesByHost, parse_qconf_words, p
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer_route import GridEngineCell
 
-GROUP = "@"  # begins the name of a host group
+GROUP = "@"  # first character of host group names
 
 
 def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
@@ -44,7 +44,7 @@ def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None
     about a waiting job. Only the job's owner and operators get an answer.
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
-    if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
+    if UNKNOWN_JOB in answer.stdout:  # some versions also exit with status 1
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
     listed = (

@@ -69,14 +69,14 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import local_host_facts as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
-NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
+NODE_PORT = 6667  # port of OAR's sshd on each node in all OAR packages
 PROBE_S = 1.0
-AT_ONCE = 32  # nodes that are probed side by side
-WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
-ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
+AT_ONCE = 32  # nodes that are probed at the same time
+WHOLE_NODES = "whole_nodes"  # pseudo-resource of jobs that use whole nodes
+ENOUGH = 1 << 30  # unlimited slots: OAR has no limit for a parallel environment
 
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
-AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
+AFTER_OTHERS = HELD_STATE  # jobs that wait for other jobs; OAR also calls them waiting
 
 
 class _OarJobGroup(NamedTuple):

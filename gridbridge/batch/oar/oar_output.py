@@ -17,9 +17,9 @@ from gridbridge.model.states import UNSEEN, JobState, JobStateFact
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
-WAITING_LETTER = "W"  # the state of a waiting job in a line
+WAITING_LETTER = "W"  # state letter of a waiting job
 STARTED = ("toLaunch", "Launching")
-ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
+ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states with resources
 FACTS = {
     "Waiting": (JobStateFact.WAITING,),
     "toAckReservation": (JobStateFact.WAITING,),
@@ -33,25 +33,25 @@ FACTS = {
     "toError": (JobStateFact.RUNNING, JobStateFact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
-BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
-INNER = "inner="  # the type of a job on the resources of a container job
-NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
-MAY_REST = 2147483646  # the same, of a node that may be halted and woken
-UNCHANGED = "UnChanged"  # next_state of a resource of which no change is under way
+BEST_EFFORT = "besteffort"  # queue of besteffort jobs, whatever queue they request
+INNER = "inner="  # prefix of the type of jobs inside a container job
+NEVER_HALTED = 2147483647  # available_upto, seconds since the epoch
+MAY_REST = 2147483646  # available_upto of a node that may be halted and woken
+UNCHANGED = "UnChanged"  # next_state of a resource without a pending change
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
-ARRAY = slice(10, 19)  # columns of a line with --array
-WITH_ARRAY = 80  # the width of such a line
+ARRAY = slice(10, 19)  # columns of the array id with --array
+WITH_ARRAY = 80  # width of a line with --array
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
-SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # events of oardel -s, by signal
 
 
 class OarstatJobLine(NamedTuple):
     """A job in one line of oarstat --format 1."""
 
     id: str
-    array: str  # empty without --array
-    letter: str  # of its state
+    array: str  # array id; empty without --array
+    letter: str  # state letter
 
     @property
     def is_waiting(self) -> bool:
@@ -293,7 +293,7 @@ def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tupl
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():
-        with suppress(ValueError):  # one that tells nothing
+        with suppress(ValueError):  # a malformed line is ignored
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
     return parse_oarstat_jobs(job), used

@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
-ALL = "ALL"  # the value of a level that asks for all of them
-ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
-EVERY, ON_ALL = "all", "all-"  # all slots; so many slots on each node that takes jobs
+ALL = "ALL"  # value of a level that requests all its units
+ONE, ANY, EACH = "one", "any", "each-"  # slot layouts, as names of parallel environments
+EVERY, ON_ALL = "all", "all-"  # all slots; a number of slots on each usable node
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
-SLOT_KIND, OTHER_KIND = "default", "!"  # the latter marks groups whose resources are no slots
-MOST_UNITS = 64  # of a level inside nodes that are placed one by one
+SLOT_KIND, OTHER_KIND = "default", "!"  # kinds of resources in a group: slots, others
+MOST_UNITS = 64  # most units of a level inside nodes that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # of a job that are looked at: each costs time in every round
-REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
+WAYS = 16  # most examined alternatives of a job's request: each takes time in a round
+REPORTED = re.compile(r"R=(\d{1,9}),")  # in a waiting job's message: slots of its first alternative
 
 
 class OarSlotDistribution(NamedTuple):
@@ -28,10 +28,10 @@ class OarSlotDistribution(NamedTuple):
 
     slots: int
     pe: str
-    is_whole: bool = False  # it shares no node
+    is_whole: bool = False  # whether the job uses whole nodes
     groups: tuple[
         "OarSlotDistribution", ...
-    ] = ()  # parts of a request with `+` that lie differently
+    ] = ()  # parts of a request with `+` and different layouts
 
     @property
     def is_on_all(self) -> bool:
@@ -52,8 +52,8 @@ class OarNodeSlotCounts(NamedTuple):
     """The slot counts of a cluster's nodes, and of the levels inside a node."""
 
     every: Sequence[int]
-    usable: Sequence[int]  # of the nodes that take jobs: ALL means those
-    inside: Mapping[str, int] = MappingProxyType({})  # levels inside nodes: least slots of a unit
+    usable: Sequence[int]  # slots of the nodes that accept jobs, which ALL requests
+    inside: Mapping[str, int] = MappingProxyType({})  # level inside nodes: fewest slots a unit
 
     @property
     def least(self) -> int:

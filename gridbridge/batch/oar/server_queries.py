@@ -21,10 +21,10 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import quote_for_sh
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # each costs some 40 us
-MOST_OF_ONE = 10  # of each person's jobs that bear our names and that we did not send
-MOST_REQUESTS = 500  # arrays and single jobs that wait; one job of each is shown in full
-MOST_HELD = 1_000  # lines of held jobs, of which nothing but their state is told
+MOST_LINES = 10_000  # most listed waiting jobs; each takes about 40 us
+MOST_OF_ONE = 10  # most listed jobs a person with names like ours that we did not send
+MOST_REQUESTS = 500  # most waiting arrays and single jobs; one job of each is queried in full
+MOST_HELD = 1_000  # most listed held jobs, with their state only
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = (
@@ -32,7 +32,7 @@ ACTIVE = (
 )
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
-FORGEABLE = (  # a job that is held as submitted, or a copy that OAR made
+FORGEABLE = (  # a job held since its submission, or a copy that OAR made
     f"job_name LIKE {quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -42,7 +42,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # of each person in turn, so that one person's jobs hide no others
+REQUESTS = (  # users take turns, so that no user's jobs hide others' jobs
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
     f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"

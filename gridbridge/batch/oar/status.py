@@ -42,13 +42,13 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
-QUEUE = "oar"  # its queues share all nodes
+QUEUE = "oar"  # one queue for all of OAR's queues, which share all nodes
 OURS = f"{PREFIX}."
-ENDS_AT_ONCE = 300  # oarstat asks its database several times about each, some 16 ms
-UNABLE = 200  # as the wrapper ends when it can't start the job
+ENDS_AT_ONCE = 300  # oarstat needs several database queries, 16 ms, for each job
+UNABLE = 200  # exit status of a wrapper that can't start the job
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
-KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
+KILLS = ("WALLTIME", DELETED)  # events of killed jobs, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {
@@ -56,10 +56,10 @@ KILLED_FOR = {
     "WALLTIME": JobKillReason.WALLTIME,
     DELETED: JobKillReason.DELETION,
 }
-NOT_TOLD = (None, None)  # the user and the system time
+NOT_TOLD = (None, None)  # user and system time, both unknown
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which oarstat ends with 0
-SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
+QUERY_FAILED = b"DBD::"  # start of a database error, after which oarstat exits with 0
+SIGNAL_BITS = 0x7F  # signal bits of a wait status; the next bit reports a core dump
 
 
 def query_cluster_snapshot(

@@ -18,7 +18,7 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
-BY_RULE = 254  # an admission rule died: its words come last
-# What can't be had, by a job and by an array; an unknown queue; an output's name it can't use.
+BY_RULE = 254  # an admission rule died; its message is the last line
+# Impossible resources of a job, of an array; unknown queue; unusable output name; admission rule.
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
-NOT_BEGUN = (75, 127)  # of far.sh, the script did not arrive; there is no oarsub
+NOT_BEGUN = (75, 127)  # far.sh: the script did not arrive; oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
 CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
-KILLED_BEFORE = 6  # oardel
+KILLED_BEFORE = 6  # exit status of oardel for an earlier deletion
 NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
@@ -188,7 +188,7 @@ def hold_array_tasks(
 def _try_to_hold(server: OarServer, job: str) -> None:
     try:
         hold_job(server, job)
-    except CommandFailed:  # it has just been started, or is over
+    except CommandFailed:  # the job has just started or ended
         return
 
 
@@ -244,7 +244,7 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
     """
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
-        # refused if it has just been started
+        # oarhold rejects a job that has just started
         run_client(server, oar_commands.hold_job_command(server, job))
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
@@ -323,7 +323,7 @@ def _listed(server: OarServer, job: str) -> "OarJob | None":
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output import (
-        parse_oarstat_jobs,  # json: a submission does without it
+        parse_oarstat_jobs,  # imports json, which submissions do not need
     )
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)

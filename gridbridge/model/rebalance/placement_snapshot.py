@@ -98,7 +98,7 @@ class PlacementJobOrDataset:
     is_autobalanced: bool = True  # the owner lets automatic rounds move the job
     replicas: int = 0  # requested replicas of each task, besides the live copy
     last_run: datetime | None = None
-    max_per_host: int | None = None  # copies of the job's tasks
+    max_per_host: int | None = None  # most copies of the job's tasks on a host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
     resting: frozenset[str] = frozenset()  # barred hosts: an action on the job failed recently
     away: frozenset[str] = frozenset()  # barred hosts: the job's copies there are unreadable

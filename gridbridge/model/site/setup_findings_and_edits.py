@@ -54,7 +54,7 @@ class SetupEdit:
 
     verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml
-    kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
+    kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
     name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
     attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
     value: str = ""  # for ADD_QUEUE: one attribute a line; for SHELL: the command line
@@ -80,7 +80,7 @@ class CheckFinding:
     # for shared settings only; gridbridge's own objects are removed by name
     undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # host that has to run the edits, if not this host
-    hint: str = ""  # advice if no command on this host corrects the item
+    hint: str = ""  # advice if no command on this host corrects the fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

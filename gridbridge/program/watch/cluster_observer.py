@@ -23,7 +23,7 @@ from gridbridge.state.database.cluster_query_tables import (
     LastClusterQueryRows,
 )
 
-ROUND_S = 2.0  # the next round shares a result
+ROUND_S = 2.0  # a result is shared in the next round
 
 _log = logging.getLogger(__name__)
 AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
@@ -36,7 +36,7 @@ class ClusterQueryResult:
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: NamesOfferedByCluster | None = None  # None in most queries
+    vocabulary: NamesOfferedByCluster | None = None  # None: names not queried this time
     trouble: str = ""
     shared: LastClusterQueryResult | None = None  # set if other programs need the result
 
@@ -214,7 +214,7 @@ class ClusterObserver:
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
             return status_adapter(self._where).query_request_vocabulary(self._where)
-        except Exception as error:  # as for the status query
+        except Exception as error:  # an unexpected answer must not end the service
             _log.warning(
                 "event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error)
             )

@@ -16,8 +16,8 @@ from gridbridge.shell import local_host_facts
 LOOK_S = 5.0
 
 _log = logging.getLogger(__name__)
-ASK_S = 600.0  # between two queries: an administrator may move the folder
-TMPDIR = "tmpdir"  # queue_conf(5)
+ASK_S = 600.0  # interval of queries for tmpdir, which an administrator may change
+TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
 class DiskSpaceWatch:

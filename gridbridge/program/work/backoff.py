@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
-FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records within seconds
+FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; a qmaster writes most accounting records within seconds
 
 
 def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:

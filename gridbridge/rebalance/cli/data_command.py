@@ -90,7 +90,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    if records and not os.path.isdir(records):  # else its name would be taken for no datasets
+    if records and not os.path.isdir(records):  # a mistyped folder would print an empty list
         raise GridbridgeError(
             f"--records {records}: no such folder; expected one of `gridbridge data add --records`"
         )

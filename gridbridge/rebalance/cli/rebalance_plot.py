@@ -13,7 +13,7 @@ from gridbridge.model.status_report import with_noun
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
-MOST_NAMED = 40  # hosts, up to which each has its name below
+MOST_NAMED = 40  # most hosts with a name at the axis
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
 

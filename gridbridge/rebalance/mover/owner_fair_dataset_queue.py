@@ -37,7 +37,7 @@ class FairReplicaActQueue:
         self._most, self._into = most, into
         self._last = _last(before)
         self._going, self._had = Counter[str](), Counter[str]()
-        self._come = Counter[tuple[str, str]]()  # of an owner into an area
+        self._come = Counter[tuple[str, str]]()  # running copies by owner and storage area
         for group in earlier:
             self._begin(group)
 

@@ -26,16 +26,16 @@ from gridbridge.model.rebalance.planned_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-NEAR = 5  # names that are told where one is not known
+NEAR = 5  # most similar names in an error about an unknown name
 
 
 class RebalanceScope(StrEnum):
     """The kind of a rebalancing: a round, one host, one job, or a failed host."""
 
-    NONE = ""  # nothing: a round decides that by itself
+    NONE = ""  # the round chooses its hosts and jobs
     HOST = "host"
     JOB = "job"
-    FAIL = "fail"  # what leaves a host that is given up
+    FAIL = "fail"  # evacuate a host that is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RebalanceTarget:
 
     what: RebalanceScope = RebalanceScope.NONE
     name: str = ""
-    is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
+    is_of_data: bool = False  # whether datasets move, not tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

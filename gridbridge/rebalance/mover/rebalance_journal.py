@@ -22,7 +22,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 
 PROGRAM = "rebalance"
-MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
+MOST_ROWS = 10_000  # most hosts, jobs and tasks in a journalled decision: 1 MB
 
 
 def rebalance_journal_entry(

@@ -64,7 +64,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
-    with ThreadPoolExecutor(2) as threads:  # both mostly wait for answers
+    with ThreadPoolExecutor(2) as threads:  # both plans mostly wait for clusters' answers
         tasks, replicas = (
             threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
@@ -85,7 +85,7 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
     """Release the round's lock while copies go on; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
-    except StateError:  # no room: it waits for them
+    except StateError:  # disk full: the next round waits for the copies
         return False
     if is_known:
         alone.close()

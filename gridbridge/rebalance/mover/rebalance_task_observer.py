@@ -43,7 +43,7 @@ from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
-SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
+SILENT_S = 300.0  # until a silent cluster without a transfer queue counts as lost
 
 _log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 from gridbridge.rebalance.store import placement_snapshot_file
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and its units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, factor of units
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -91,7 +91,7 @@ def _ours(key: str, value: object) -> tuple[str, object]:
     """Translate a key and its value to gridbridge.toml's name and unit."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-        with suppress(OverflowError):  # too large in any unit: its section says so
+        with suppress(OverflowError):  # the section's parser rejects the number
             value = value * times
     return own, _whole(value)
 

@@ -40,7 +40,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
+KEPT = timedelta(days=7)  # how long moves are recorded, unless a pause is longer
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -69,7 +69,7 @@ class TaskRebalancer:
         self._notes = RebalanceNoteRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
-        self.checked = RecheckedMoves()  # of what was applied
+        self.checked = RecheckedMoves()  # the moves of the applied plan
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""

@@ -35,9 +35,9 @@ from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 
 WANTED = ("", DesiredLocalJobState.RUNNING)
-AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
+AGAIN = timedelta(hours=1)  # pause before a task whose move failed moves again
 
-_Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
+_Task = tuple[str, int, int, int]  # home cluster, job, task, submitter's uid
 
 
 class TransferredTaskReader:

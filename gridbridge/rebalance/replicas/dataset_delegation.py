@@ -27,7 +27,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
 MAX_BYTES = 1024
-MOST = 1000  # datasets of one person
+MOST = 1000  # most delegated datasets of one person
 NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
@@ -37,7 +37,7 @@ class DatasetDelegation:
 
     uid: int
     owner: str
-    file: str  # below the folder
+    file: str  # file name in the folder of campaign files
     dataset: str
 
 

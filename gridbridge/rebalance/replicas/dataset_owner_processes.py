@@ -17,9 +17,9 @@ from gridbridge.model.status_report import printable_text
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset_record
 
-AT_ONCE = 50  # datasets of a person
-OWNERS_AT_ONCE = 8  # that are asked
-LONG_S = 86460.0  # more than gridbridge-as-user gives a copy
+AT_ONCE = 50  # a person's datasets in one process
+OWNERS_AT_ONCE = 8  # owners queried at once
+LONG_S = 86460.0  # longer than gridbridge-as-user's limit for a copy
 ANSWER_BYTES = 16 << 20
 MOST_BYTES, MOST_REPLICAS = 10**18, 100
 DONE, NOT_DONE = 0, 1

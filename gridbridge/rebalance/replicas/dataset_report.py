@@ -23,7 +23,7 @@ from gridbridge.state.database import StateFile
 class DatasetReport:
     """A dataset as of its last check, with the service's acts on it."""
 
-    dataset: Dataset | None  # None: there is none any more
+    dataset: Dataset | None  # None: the dataset was removed
     name: str
     done: tuple[OwnerRecordedReplicaAct, ...]
     is_busy: bool = False

@@ -21,7 +21,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 
-RECORDS = ".gridbridge/data"  # below one's home
+RECORDS = ".gridbridge/data"  # folder in the user's home directory
 
 
 def open_owner_datasets(

@@ -31,7 +31,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
-MOST_A_DAY = 50  # acts about a dataset
+MOST_A_DAY = 50  # most acts of the service on a dataset a day
 DAY = timedelta(days=1)
 
 
@@ -175,7 +175,7 @@ class OwnerDatasets:
     def _alone(self, name: str) -> Iterator[Dataset]:
         """Lock a dataset and yield it."""
         _require_name(name)
-        self._records.load(name)  # without it nothing is made
+        self._records.load(name)  # an unknown dataset gets no lock file
         with self._records.alone(name):
             yield self._records.load(name)
 
@@ -322,5 +322,5 @@ class OwnerDatasetsForService(OwnerDatasets):
         record = OwnerRecordedReplicaAct(
             at=self._clock.now(), target=target, source=source, why=why
         )
-        with suppress(GridbridgeError):  # no room: what is done is done
+        with suppress(GridbridgeError):  # disk full: the act itself has succeeded
             self._records.note_done(outcome.dataset.name, record)

@@ -21,7 +21,7 @@ from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
     str, tuple[int, int, Callable[..., DatasetCommandOutcome]]
-] = {  # how many words follow the name
+] = {  # verb: fewest and most arguments after the dataset, method
     "verify": (0, 0, OwnerDatasetsForService.verify),
     "copy": (1, 2, OwnerDatasetsForService.copy),
     "drop": (1, 1, OwnerDatasetsForService.drop_spare),

@@ -35,7 +35,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
 DRAINED = "it is drained: it gets no replica"
-AT_ONCE = 8  # areas that are looked at
+AT_ONCE = 8  # storage areas queried at once
 
 Asked = TypeVar("Asked")
 Seen = TypeVar("Seen")
@@ -149,7 +149,7 @@ class OwnerReplicaManager:
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
-        # all of it is read for that
+        # the check reads every file of the original
         if not is_here and dataset_original_files.files_match_checksums(dataset.path, sums):
             top = dataset_original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return LocalOrSshFolder(login=None, folder=top)

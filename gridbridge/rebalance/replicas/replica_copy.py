@@ -18,7 +18,7 @@ from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
-TRIES = 2  # the second carries what had another checksum
+TRIES = 2  # the second attempt copies files with wrong checksums
 Tell = Callable[[str], None]
 
 

@@ -50,10 +50,10 @@ from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
-KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
-LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
-BEGINS_S = 3600.0  # after so long a round begins nothing more, and the next one may begin
-LOOK_S = 5.0  # between two looks whether it has come to that
+KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer
+LONGEST = timedelta(days=2)  # two acts in a row of at most a day each
+BEGINS_S = 3600.0  # then the round starts no more acts, and the next round may start
+LOOK_S = 5.0  # between two checks of this limit
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
 LATE = "its round began nothing more after an hour: the next one does"
@@ -75,8 +75,8 @@ class DatasetRoundInputs:
 class DatasetActOutcome:
     """The outcome of an act on a dataset; an empty `why` means success."""
 
-    why: str = ""  # it was not done
-    is_left: bool = False  # but for a replica that is to go still: the new one is there
+    why: str = ""  # reason why the act failed
+    is_left: bool = False  # the copy succeeded, and the replaced replica remains
 
 
 class ReplicaReconciler:
@@ -106,7 +106,7 @@ class ReplicaReconciler:
         self._notes = RebalanceNoteRows(self.database)
         self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
-        self.checked = RecheckedMoves()  # of what was applied
+        self.checked = RecheckedMoves()  # the acts of the applied plan
 
     def gather(self) -> DatasetRoundInputs:
         """Measure the storage areas, and query owners for their datasets."""
@@ -284,7 +284,7 @@ class ReplicaReconciler:
     ) -> None:
         """Update the records of replicas that were to be removed, by whether they still exist."""
         for dataset, area in stored.leaving:
-            delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
+            delegated = datasets.get(dataset)  # None: removed, or its owner did not answer
             if delegated and area in delegated.dataset.storages:
                 self._notes.leave(dataset, area, stored.now)
             elif delegated:

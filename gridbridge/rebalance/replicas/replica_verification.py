@@ -19,8 +19,8 @@ from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-LONGEST_S = 3600.0  # after so long no further dataset is begun
-AGAIN_S = 3600.0  # after so long one that could not be read is tried again
+LONGEST_S = 3600.0  # then no further dataset is read
+AGAIN_S = 3600.0  # pause before an unreadable dataset is read again
 
 _log = logging.getLogger(__name__)
 

@@ -28,15 +28,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
-A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
-REMOVAL_S = COUNT_S = 600.0  # of a folder with very many files
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower disk counts as hanging
+A_FILE_S = 0.02  # to open one file on a distant, busy file server
+REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
-A_CALL = 100  # files
-AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
-WORD = "????????-????-????-????-????????????"  # of proc(5), sys/kernel/random/uuid
+A_CALL = 100  # most files in one remote command
+AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
+WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
 # Copies that start at the same moment may make several folders. The folder with the oldest mark
-# counts, for every copy has seen that folder.
+# counts, because every copy has seen it.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -59,10 +59,10 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 [ -s "$mark" ] || exit {UNMOUNTED}
 [ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
 """
-# What the record has is ours, and so is what says that it is of this dataset: of its name and, but
-# for replicas of long ago, its content. What tells another content is another record's, whatever
-# ours has. Else a name with a dot is ours when it is empty, too: a kill may come before the mark is
-# made, and after it is removed.
+# A folder is this dataset's if the record lists it, or its mark has the dataset's name and content
+# (old marks: the name alone). A mark with other content belongs to another record in any case. An
+# empty folder whose name begins with a dot is this dataset's too: a kill may come before its mark
+# is written, or after the mark is removed.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
     case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
@@ -124,7 +124,7 @@ cd -- "$own" || exit
 {OF_IT}
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
-# Another copy may make the folder at the same moment; its mark is there whole, or not at all.
+# Another copy may create the folder at the same moment; its mark appears whole or not at all.
 PREPARE = f"""umask 077
 {OWN}
 if [ "$7" != known ]; then
@@ -145,7 +145,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark goes last: of what a kill leaves is still known whose it is.
+# The mark is removed last: a killed removal leaves a folder whose owner is still known.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
@@ -185,8 +185,8 @@ done
 """
 
 
-# By area: copies of a round that begin together make the account's folder one after the other, for
-# the marks of two may be of the same moment.
+# Locks by area: copies of a round create the account's folder one after the other, because two
+# marks of the same moment have no order.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -197,14 +197,14 @@ class StorageArea:
     name: str
     cluster: str
     path: str
-    account: str  # there
-    login: SshLogin | None  # None: it is seen here
+    account: str  # the account's name at the cluster
+    login: SshLogin | None  # None: this host mounts the area
     timeout_s: float
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
-    is_drained: bool = False  # or its cluster is: it gets no replica
-    word: str = ""  # behind the account's name in the folder's name (`located`)
+    is_drained: bool = False  # the area or its cluster gets no replicas
+    word: str = ""  # suffix of the account's folder, see `located`
 
     @property
     def own(self) -> str:

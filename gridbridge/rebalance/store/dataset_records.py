@@ -27,9 +27,9 @@ from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
-MOST_DONE = 100  # lines of what was done about a dataset
-MOST_BYTES = 1 << 20  # of a record
-MOST_SUMS = 1 << 28  # of checksums: two million files
+MOST_DONE = 100  # most recorded acts on a dataset
+MOST_BYTES = 1 << 20  # size of a dataset's record
+MOST_SUMS = 1 << 28  # size of the checksum file: two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 

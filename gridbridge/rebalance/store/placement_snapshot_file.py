@@ -43,7 +43,7 @@ OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
 OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, PlacementHostState] = {  # what people, Hydra and Grid Engine call them
+HOST_STATES: Mapping[str, PlacementHostState] = {  # names used by people, Hydra and Grid Engine
     "": PlacementHostState.ALIVE,
     "ok": PlacementHostState.ALIVE,
     "up": PlacementHostState.ALIVE,

@@ -33,18 +33,16 @@ _END = (
     .values(ended_at=bindparam("ended_at"), why=bindparam("why"))
 )
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
-UNREAD = "unread"  # a dataset that could not be read when that was tried last
-MOVED = "moved"  # a place of a campaign's array of which the task was marked to be moved
+UNREAD = "unread"  # a dataset that was unreadable at the last check
+MOVED = "moved"  # a campaign task that was marked to be moved
 NOTES = Table(
     "rebalance_notes",
     METADATA,
-    Column(
-        "kind", PrintableTextColumn, primary_key=True
-    ),  # of what: a host that got a task, a job ...
+    Column("kind", PrintableTextColumn, primary_key=True),  # one of HOST, JOB, READ, ...
     Column("name", PrintableTextColumn, primary_key=True),
     Column("at", UtcTimeColumn, nullable=False),
 )
-Place = tuple[int, int, int]  # campaign, array, and place there
+Place = tuple[int, int, int]  # campaign, array, index in the array
 
 
 class ReplicaActRows:

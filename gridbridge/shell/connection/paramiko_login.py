@@ -22,8 +22,8 @@ from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for explain_ssh_failure
-MOST_BYTES = 1 << 20  # of ~/.ssh/config, and of a key
-MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
+MOST_BYTES = 1 << 20  # largest ~/.ssh/config, largest key file
+MOST_OF_HOSTS = 16 << 20  # largest ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
 THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
@@ -37,8 +37,8 @@ class LoginWithSshConfig:
     login: SshLogin
     home: str
     uid: int
-    settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
-    is_by_client: bool = False  # its settings need OpenSSH's client
+    settings: Mapping[str, str | list[str]]  # the host's options in ~/.ssh/config, ssh_config(5)
+    is_by_client: bool = False  # whether the settings need OpenSSH's client
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
@@ -106,7 +106,7 @@ def connect_with_paramiko(
     except BaseException as error:
         lacks_key = not keys and _has_met(client, error)
         client.close()
-        if lacks_key:  # paramiko has no class for it
+        if lacks_key:  # paramiko has no exception for a missing key
             raise AuthenticationException("no key") from error
         raise
     transport = client.get_transport()
@@ -157,7 +157,7 @@ def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
 
 
 def _may_read(facts: os.stat_result, uid: int) -> bool:
-    if os.geteuid() or not uid:  # the kernel says so
+    if os.geteuid() or not uid:  # the kernel checks the permission itself
         return True
     account = pwd.getpwuid(uid)
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
@@ -171,6 +171,6 @@ def openssh_message_for_error(error: Exception) -> bytes:
         return CHANGED
     if isinstance(error, AuthenticationException):
         return DENIED
-    if "not found in known_hosts" in str(error):  # RejectPolicy
+    if "not found in known_hosts" in str(error):  # message of paramiko's RejectPolicy
         return UNKNOWN
     return describe_error(error).encode()

@@ -71,7 +71,7 @@ def metrics(
         raise click.UsageError(
             f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
         )
-    from gridbridge.site import published_metrics  # a tenth of a second
+    from gridbridge.site import published_metrics  # the import takes a tenth of a second
 
     if listen:
         _show_version()

@@ -30,7 +30,7 @@ from gridbridge.state.published_json import to_json_types
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
 LATE = timedelta(minutes=3)  # cron has a cycle each minute
-IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
+IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.TASK
 
 
 @click.command()
@@ -84,7 +84,7 @@ class JobNumberMatches:
     alarm: str = ""
     tasks: tuple[LocalTaskExplanation, ...] = ()
     home: UntransferredHomeJob | None = None
-    trouble: str = ""  # why home could not be asked for the job
+    trouble: str = ""  # why the home cluster did not answer about the job
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
@@ -167,7 +167,7 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     """Print a dataset with its replicas and moves."""
-    from gridbridge.rebalance.cli import dataset_tables as shown  # few ask for one
+    from gridbridge.rebalance.cli import dataset_tables as shown  # a rare question
     from gridbridge.rebalance.replicas import dataset_report
 
     return shown.print_dataset_report(

@@ -21,7 +21,7 @@ from gridbridge.state.database.state_file import convert_database_errors, open_o
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-PORTION = 5000  # rows in one change: a tenth of a second
+PORTION = 5000  # most rows in one change, which takes a tenth of a second
 
 
 class StateFile:

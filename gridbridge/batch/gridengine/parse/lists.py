@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
-_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
-TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # of a BOOL
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's name
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # values of a BOOL resource
 _FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
-FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
-BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
+FIXED = "qf"  # a queue's fixed value, not a consumable (qstat(1), -F)
+BATCH = "B"  # queue type letter of queues for batch jobs
 
 
 def parse_cluster_snapshot(
@@ -88,7 +88,7 @@ class _Lists:
         self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
-        self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
+        self._tasks: Counter[str] = Counter()  # number of tasks by state letters
 
     @property
     def pending(self) -> int:

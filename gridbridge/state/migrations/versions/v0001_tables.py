@@ -22,7 +22,7 @@ ALIKE = (  # rows of an index, then rows that are alike in its first column, in 
     ("campaign_arrays", "campaign_arrays_copies", "100000 10000 100"),
     ("campaign_arrays", "campaign_arrays_cluster", "100000 10000 1000 1"),
 )
-PLACE = ("campaign", "array", "place")  # of a task at a cluster
+PLACE = ("campaign", "array", "place")  # key of a task at a cluster
 
 
 def upgrade() -> None:
