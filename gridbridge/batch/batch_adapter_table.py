@@ -58,7 +58,7 @@ Where = TypeVar("Where")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSystemAdapter(Generic[Where]):
-    """The modules of a batch system's adapter; an ability that it lacks is None."""
+    """The modules of a batch system's adapter; an ability that the system lacks is None."""
 
     submit: "JobSubmitter[Where]"
     status: "ClusterStatusReader[Where]"

@@ -7,7 +7,7 @@ ONE_HOP = "this job was sent here, and no job is sent on"
 
 
 class SubmissionOutcome:
-    """How a submission ended: accepted, refused for good, to be retried, or unknown."""
+    """The outcome of a submission: accepted, permanently refused, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
     REFUSED = "refused"  # permanent: this request will never be accepted
@@ -29,7 +29,7 @@ class SubmissionResult:
 
 
 def answer_to_failed_submission(error: CommandFailed) -> SubmissionResult:
-    """Return the outcome of a client that failed; with status 127 it never started."""
+    """Return the outcome of a failed client; with exit status 127 the client never started."""
     if isinstance(error, SshLoginRefused):
         raise error  # the sender counts refused logins
     if isinstance(error, SshAccessRejected):

@@ -92,7 +92,7 @@ def _cell(policy: Policy, name: str) -> GridEngineCell:
 
 
 def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
-    """Return the ssh login of a cluster; root logs in as the service account does."""
+    """Return the ssh login of a cluster; root uses the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return parse_ssh_login_address(
@@ -154,7 +154,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
 
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
-    """Return what starters must know of a cluster's claims (model.transfer.claim)."""
+    """Return the claim settings of a cluster for starters (model.transfer.claim)."""
     if cluster.claim is not Claim.GRANT:
         return "" if cluster.claim is Claim.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
@@ -199,7 +199,7 @@ def _with_asks(
 
 
 def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    """Return the mapping rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
     rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
@@ -212,7 +212,7 @@ def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the rules of an OAR server, which rejects resources without a rule."""
+    """Return the rules of an OAR server, which reject resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
     oar_rules |= _rules(rules)
@@ -226,7 +226,7 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
-    """Return a rule as text fields, empty where the configuration sets nothing.
+    """Return a rule as text fields; a field is empty if the configuration does not set it.
 
     An empty rule still exempts its name from the rule for all names.
     """

@@ -1,7 +1,7 @@
 """Translates the home JOB_ID for Grid Engine's commands inside a remote job.
 
-home_id.sh stands in for each of these commands, in the wrapper's folder that is first in the job's
-PATH.
+home_id.sh stands in for each command. The stand-ins lie in the wrapper's folder, which is first in
+the job's PATH.
 """
 
 from gridbridge.shell.runner import quote_for_sh

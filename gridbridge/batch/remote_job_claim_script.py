@@ -22,9 +22,8 @@ def new_remote_job_claim(route_says: str) -> str:
 def write_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key of a claim by file, readable by the caller alone.
 
-    Other kinds of claims have no key. Raises StateError if the folder of keys does not
-    belong to the spool's owner, since anyone may create names in the spool, or if the key can't be
-    written.
+    Other kinds of claims have no key. Raises StateError if the key can't be written, or if the
+    folder of keys does not belong to the spool's owner, since anyone may create names in the spool.
     """
     if claim.split_claim(of)[0] != claim.FILE:
         return

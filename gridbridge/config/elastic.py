@@ -33,7 +33,7 @@ POOL_OVERRIDES = ("image", "size")  # keys that a pool may set in place of its p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKindKeys:
-    """The keys that a kind of provider has, and those that it requires."""
+    """The allowed and the required keys for a kind of provider."""
 
     has: tuple[str, ...]
     needs: Mapping[str, str]  # required keys with their expected form

@@ -1,4 +1,4 @@
-"""Words for the keys of gridbridge.toml, their values and their mistakes."""
+"""Describes the keys of gridbridge.toml, their values and their faults for messages."""
 
 import json
 import re

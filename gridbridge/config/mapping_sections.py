@@ -176,7 +176,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find rules for OAR's walltime or `-l` levels that have other than plain amounts."""
+    """Find rules for OAR's walltime or levels of `-l` whose values are not plain amounts."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)

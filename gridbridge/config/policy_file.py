@@ -100,7 +100,7 @@ def _remedy(path: str, error: OSError) -> str:
 
 
 def _refuse(path: str, opened: int) -> None:
-    """Refuse what is no regular file, and, for root, a file that others could have written."""
+    """Refuse a file that is not regular and, for root, a file that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
@@ -117,7 +117,7 @@ def _place(error: ValueError, raw: bytes) -> str:
 
 
 def _hidden(error: ValueError, raw: bytes) -> list[str]:
-    """Report keys above every section that have the name of a later section."""
+    """Report keys above all sections that have the name of a later section."""
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]

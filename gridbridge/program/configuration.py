@@ -55,7 +55,7 @@ def _none() -> None:
 
 
 class ConfigurationFileWatch:
-    """Detects changes of a file, each change once."""
+    """Detects changes of a file, and reports each change once."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -85,7 +85,7 @@ class ReloadableConfiguration:
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
         """Read the file; if it is invalid, use the previous service's file.
 
-        Raises ConfigError if there is no such file.
+        Raises ConfigError if neither file is valid.
         """
         self._path = path
         self._clock = clock
@@ -134,7 +134,7 @@ class ReloadableConfiguration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the current file is not in force, if it is not."""
+        """Log why the current file is not in force; silent for a file in force."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
@@ -164,7 +164,7 @@ class ReloadableConfiguration:
 
 
 def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the file that the previous service saved; None if there is no valid one.
+    """Return the file that the previous service saved; None without a valid saved file.
 
     Only a file that nobody but the service could have written counts.
     """
@@ -178,7 +178,7 @@ def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfi
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read a changed file; return it, its rejection, or the one in force if equal."""
+    """Read a changed file; return its configuration, its rejection, or the active one if equal."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome

@@ -178,7 +178,7 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
 
 
 class _News:
-    """Checks during a pause whether the next cycle should start; the check itself may fail."""
+    """Checks during a pause whether the next cycle should start; this check may fail, too."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
@@ -200,7 +200,7 @@ def _pause(
     life_sign: ServiceHeartbeat,
     clock: Clock,
 ) -> None:
-    """Sleep until a signal, news or the end of the pause; feed the watchdog."""
+    """Sleep until a signal, a wake-up by the program or the end of the pause; feed the watchdog."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()

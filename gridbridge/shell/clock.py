@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 def _steady() -> float:
-    """Return CLOCK_BOOTTIME: nobody sets it, and it goes on while the machine sleeps."""
+    """Return CLOCK_BOOTTIME, which nobody can set and which continues while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -37,7 +37,7 @@ class ClockShiftedDictionary(dict[K, V]):
 
 
 class Clock:
-    """Tells the time of day and detects steps of it by comparison with a steady clock."""
+    """Returns the time of day, and detects when it was set, by comparison with a steady clock."""
 
     def __init__(
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady
@@ -56,7 +56,7 @@ class Clock:
         return self._wall()
 
     def steady_s(self) -> float:
-        """Return the steady clock's seconds; only differences of them mean anything."""
+        """Return the steady clock's seconds; only differences are meaningful."""
         return self._steady()
 
     def moment(self, steady_s: float) -> datetime:
@@ -64,7 +64,7 @@ class Clock:
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for so many seconds."""
+        """Sleep for this many seconds."""
         time.sleep(seconds)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:

@@ -1,4 +1,4 @@
-"""Reads what others append to a file, across log rotation and truncation.
+"""Reads lines that other programs append to a file, across log rotation and truncation.
 
 The position is recognised by a checksum of the last bytes read, not by the file's name. A file
 rotated by logrotate (rename or copytruncate) is found among the files beside it and read to its end
@@ -21,7 +21,7 @@ QUIET_S = 5.0  # time in which a process may still write to a renamed file
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedLines:
-    """The lines that one step has read, and where the next step begins."""
+    """The lines that one read has returned, and the position for the next read."""
 
     lines: bytes
     place: AccountingFilePosition
@@ -59,7 +59,7 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that was begun after a rotated one; there may be several."""
+    """Return the file that was begun after a rotated file; several may exist."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)

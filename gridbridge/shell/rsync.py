@@ -49,7 +49,7 @@ REMOVAL_S = 600.0
 class RsyncLimitAndProgress:
     """The bandwidth limit and the progress callback of a copy into an unused folder.
 
-    The files are written in place, so that even after SIGKILL a copy is resumed where it was.
+    The files are written in place, so that a killed copy is resumed at its last byte.
     """
 
     __slots__ = ("kib_per_s", "tell")
@@ -59,7 +59,7 @@ class RsyncLimitAndProgress:
         self.tell = tell  # called with rsync's own progress line
 
     def options(self) -> tuple[str, ...]:
-        """Return the pace as options of rsync."""
+        """Return the bandwidth limit as options of rsync."""
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
@@ -156,7 +156,7 @@ def _carry(
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line of rsync's output that names the cause, not a consequence.
+    """Return the line of rsync's output that names the cause instead of a consequence.
 
     If all lines are consequences and another host was involved, the connection was lost.
     """
@@ -209,7 +209,7 @@ class RsyncOutput:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read from one pipe; say whether more may come. OverflowError beyond the limit."""
+        """Read from one pipe; say whether it is still open. OverflowError beyond the limit."""
         chunk = os.read(end, runner.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]

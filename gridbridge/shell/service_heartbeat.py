@@ -12,7 +12,7 @@ BEGIN_S = 600.0  # longest start of a service, with a migration of the state fil
 
 
 class ServiceHeartbeat:
-    """Sends heartbeats; without them systemd or the sensor kills this process."""
+    """Sends heartbeats, without which systemd or the load sensor kills this process."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class ServiceHeartbeat:
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:
-        """Set systemd's watchdog limit for this silence, if systemd has a limit at all."""
+        """Return the message that sets systemd's watchdog limit; empty if systemd has no limit."""
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:

@@ -103,7 +103,7 @@ def uses_persistent_ssh() -> bool:
 
 
 def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    """Run a remote command with a text as its input; yield its output as it comes."""
+    """Run a remote command with a text as its input; yield the output as it arrives."""
     return _carrier.listen(login, command, text)
 
 
@@ -244,7 +244,7 @@ def _is_unread(source: int) -> bool:
 def _fail(
     login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
 ) -> CompletedProgram:
-    """Raise the error that fits an incomplete answer."""
+    """Raise the error for an incomplete answer."""
     last = _last_words(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
@@ -262,7 +262,7 @@ def _fail(
 
 
 def _last_words(token: str, ended: CompletedProgram) -> str:
-    """Return the last line that the client, or else the remote login shell, has printed."""
+    """Return the last line printed by the client, or by the remote login shell."""
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
@@ -272,17 +272,17 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say whether the ssh client ended because the server accepts none of our keys.
+    """Say whether the ssh client failed because the server accepts none of our keys.
 
-    ssh(1) ends with 255 for all of its failures. Its last line is its own, whatever the server made
-    it print before.
+    ssh(1) ends with 255 for all its failures. Its last output line is its own, whatever the server
+    printed before.
     """
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
 def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
-    """Return advice for an ssh error message; empty if the failure may pass by itself."""
+    """Return advice for an ssh error message; empty if a retry may succeed."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     options = f"-p {login.port} {login.host}" if login.port else login.host
     host_name = f"[{login.host}]:{login.port}" if login.port else login.host

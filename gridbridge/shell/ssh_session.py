@@ -1,7 +1,7 @@
-"""Sends all requests of a short program to one host over one process of OpenSSH's client.
+"""Sends all requests of a short program to one host through one process of OpenSSH's client.
 
-A starter submits a job and releases it; a second login would cost both hosts more than that. The
-session ends with the program, which closes the client's input.
+A starter submits a job and releases the job; a second login would cost both hosts more than these
+requests. The session ends with the program, which closes the client's input.
 """
 
 import fcntl
@@ -93,7 +93,7 @@ class SshSessionsOfProgram(OpenSshClient):
 
 
 class SshSessionRequest:
-    """One request over an ssh session, and what has been read of its answer."""
+    """One request over an ssh session, and the part of its answer read so far."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write the request and read until the answer is whole; False if it fails or times out."""
+        """Write the request and read the complete answer; False after a failure or timeout."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(runner.remaining_ms(deadline)):

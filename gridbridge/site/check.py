@@ -104,9 +104,9 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site of a configuration; a wrong file is then the only finding.
+    """Check the site of a configuration; an invalid file is then the only finding.
 
-    A file that the service refuses is the only finding, too: other findings would concern a
+    A file that the service rejects is the only finding, too: other findings would concern a
     configuration that is not in force. Whether programs have read the file is checked only for the
     usual path.
     """
@@ -237,7 +237,7 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
 def _states(
     policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
 ) -> Mapping[str, QueueInstanceState]:
-    """Return the state of each transfer queue; none where the site's own cluster is silent.
+    """Return the state of each transfer queue; empty if the site's own cluster does not answer.
 
     A site without transfer queues may have no cluster of its own.
     """
@@ -247,7 +247,7 @@ def _states(
 
 
 def _queues(home: Future[HomeClusterSettings]) -> Mapping[str, QconfSettings]:
-    """Return the local cluster's queues; empty while it is silent, or if its kind has none."""
+    """Return the home cluster's queues; empty if it does not answer or has no queues."""
     try:
         return home.result().setup.queues
     except GridbridgeError:
@@ -295,7 +295,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 def _queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerFacts | None
 ) -> Iterator[CheckFinding]:
-    """Check a transfer queue's set-up; unknown while one of its cells is silent."""
+    """Check a transfer queue's set-up; unknown while one of its cells does not answer."""
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)

@@ -79,7 +79,7 @@ def replay_decision(
 ) -> DecisionReplay:
     """Decide again from a decision's rows, without acting.
 
-    The balancer's decisions are numbered separately.
+    The balancer's decisions have their own numbers.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = JournalledDecisionRows(database).find(number)
@@ -105,7 +105,7 @@ def newest_journal_decisions(
 
 
 def _open(path: str) -> StateFile:
-    """Open the state file as its owner; it is never made here."""
+    """Open an existing state file as its owner."""
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become_account(policy.site.service_account)

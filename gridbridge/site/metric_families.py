@@ -201,7 +201,7 @@ def _state(transfer: PublishedTransfer) -> str:
 def rebalance_metric_families(
     rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], now: datetime
 ) -> Iterator[MetricFamily]:
-    """Yield metrics of rebalancing rounds, for the kinds of rounds that ever started."""
+    """Yield metrics of rebalancing rounds, for each kind of round that has ever started."""
     yield metric_with_labels(
         "rebalance_ended_timestamp_seconds",
         "When the last round of a kind ended",

@@ -129,8 +129,8 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
     """Serve current metrics to each HTTP GET, until the process ends.
 
     Calls `announce` with the port, which the system chooses for port 0. Raises
-    MetricsAddressUnavailable. Idle and slow clients are disconnected, and so is the oldest client
-    of too many: no client can occupy all connections.
+    MetricsAddressUnavailable. Idle and slow clients are disconnected. Beyond the most connections
+    the oldest client is disconnected, so that no client can occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
@@ -190,7 +190,7 @@ def _time_limited_handler(
                 late.cancel()
 
         def get_environ(self) -> dict[str, Any]:
-            """Leave out which form is wanted: all read the text, and any words stood there."""
+            """Leave out the Accept header, so that every client gets the text format."""
             return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
 
         def log_message(self, *_: object) -> None:

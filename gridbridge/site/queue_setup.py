@@ -105,7 +105,7 @@ def plan_transfer_queue_removal(
     """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
 
     If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is
-    removed, and a warning says that nothing was changed at the remote cluster.
+    removed, and a warning says that the remote cluster was not changed.
     """
     request = complete_queue_request(policy, options, must_exist=True)
     situation = _own_situation(policy, request, warn)
@@ -162,7 +162,7 @@ def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
 def apply_setup_steps(
     steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]
 ) -> None:
-    """Apply the steps in order; stop at the first failure, and the next run continues there."""
+    """Apply the steps in order; stop at the first failure. A repeated run continues there."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")

@@ -1,7 +1,7 @@
 """Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
 
-Answers of programs are cached during one inspection, because its parts ask the same questions in
-parallel. No program that changes state may run_program inside the cache.
+Answers of programs are cached during one inspection, because its parts send the same queries in
+parallel. No program that changes state may run inside the cache.
 """
 
 import os
@@ -101,9 +101,9 @@ def is_writable_by_others(folder: str) -> bool:
 
 
 def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
-    """Return whether the poller runs, how old its values are, and which file it has read.
+    """Return whether the poller runs, the age of its values, and the configuration it has read.
 
-    Without a digest (None) the poller's configuration is not compared, as it reads another file.
+    Without a digest (None) the configuration is not compared: the poller reads another file.
     """
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
@@ -168,7 +168,7 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
-    """Return the paths that may not be symlinks."""
+    """Return the paths that must not be symlinks."""
     return (
         *transfer_host_requirements.FOLDERS,
         SUDOERS,
@@ -189,7 +189,7 @@ def _import_trouble(account: str) -> str:
 
 
 def _load() -> tuple[float, float, frozenset[str]]:
-    """Return when load values were published, their maximum age, and their names; 0 for none."""
+    """Return the load values' time of publication, maximum age and names; 0 and empty for none."""
     try:
         taken_at_s, stale_s, values = published_file_formats.parse_load_values_file(
             published_file_formats.load_values_path()
@@ -218,7 +218,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 
 @contextmanager
 def run_each_program_once() -> Iterator[None]:
-    """Run each program once, in the first thread that asks; failures are cached, too."""
+    """Run each program once, for the first thread that needs it; failures are cached, too."""
     answer_program_runs_by(_Answers().answer)
     try:
         yield

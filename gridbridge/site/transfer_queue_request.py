@@ -151,7 +151,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
 def _refuse(
     policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None
 ) -> None:
-    """Refuse requests that no set-up can carry out."""
+    """Refuse requests that no set-up can fulfil."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))

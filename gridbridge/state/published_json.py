@@ -61,7 +61,7 @@ def to_json_types(value: object) -> object:
 def read_published_value(path: str, kind: type[T]) -> T | None:
     """Read a published value.
 
-    None if missing, StateError if the service did not write it.
+    None for a missing file, StateError for a file that the service did not write.
     """
     try:
         return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
@@ -105,7 +105,7 @@ def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
 
 
 def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
-    """Read the histories of a job or task; an array's job id gives all of its tasks.
+    """Read the histories of a job or task; an array's job id gives the histories of all its tasks.
 
     A task that several people claim appears several times until its owner is confirmed.
     """
@@ -221,14 +221,14 @@ def read_published_rebalance_round(
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Publish since when rebalancing is paused; None resumes it."""
+    """Publish since when rebalancing is paused; None resumes rebalancing."""
     published_files.publish_file(
         f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since))
     )
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when rebalancing is paused; None if it is not.
+    """Return since when rebalancing is paused; None without a pause.
 
     Raises StateError for a file that the service did not write.
     """

@@ -56,10 +56,10 @@ class SpoolInbox:
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.
 
-        The order is fair: first the oldest message of each uid, then each second one. A call reads
-        at most 20,000 names and the next calls go on, so that nobody's many files delay the round.
-        A message stays in the spool until it is removed, so a new Inbox returns it again. Raises
-        StateError only if the folder itself cannot be listed.
+        The order is fair: first the oldest message of each uid, then each uid's second message. A
+        call reads at most 20,000 names and the next calls continue, so that one user's many files
+        do not delay the round. A message stays in the spool until its removal, so a new SpoolInbox
+        returns it again. Raises StateError only if the folder itself cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
@@ -122,9 +122,9 @@ class SpoolInbox:
     def sweep(self, wakes: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not in `wakes`; return how many.
 
-        A sweep reads a limited number of names and the next sweep goes on. Raises
-        StateError if wake/ is not the service's folder: without it anybody could create a
-        symlink of that name.
+        A sweep reads a limited number of names and the next sweep continues. Raises StateError if
+        wake/ is not the service's folder: if it were missing, anybody could create a symlink of
+        that name.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -168,7 +168,7 @@ class SpoolInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Try once to remove each folder; only its owner can empty a full one."""
+        """Try once to remove each folder; only its owner can empty a folder with files."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}
@@ -292,7 +292,7 @@ def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
 
 
 def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorUid, ...]:
-    """Interleave the uids' messages: the first of each, then the second of each."""
+    """Interleave the uids' messages: the first message of each uid, then the second of each uid."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
         message

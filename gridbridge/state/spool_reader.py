@@ -183,7 +183,7 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return what distinguishes a file from others of its name."""
+    """Return the version of a file, which differs from other files of the same name."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 

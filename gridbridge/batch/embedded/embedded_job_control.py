@@ -52,7 +52,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting one without accounting, as Grid Engine does."""
+    """Kill a running job, or remove a waiting job without accounting, as Grid Engine does."""
     with database.change():
         job = database.job(number)
         _end(database, job)
@@ -106,7 +106,7 @@ def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Kill a running job, forget a waiting one."""
+    """Kill a running job, or remove a waiting job."""
     _signal(job, SIGKILL)
     if job.pid:
         database.set(job.id, deleting=1)
@@ -115,6 +115,6 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 
 
 def _signal(job: EmbeddedJob, number: int) -> None:
-    """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
+    """Signal a job's process group; for a transfer queue's job run a method (queue_conf(5))."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)

@@ -57,7 +57,7 @@ class PrintedEmbeddedJobEnd:
     user_s: str
     system_s: str
     wallclock_s: str
-    killed_for: str  # a word of model.job.JobKillReason
+    killed_for: str  # value of model.job.JobKillReason; empty: not killed
     place: str  # index of a task in its array
 
     def __init__(self, **values: str) -> None:

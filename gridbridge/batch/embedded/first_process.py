@@ -1,4 +1,4 @@
-"""Starts a job's first process in two steps: it prepares and waits, then runs the job's shell.
+"""Starts a job's first process in two steps: it prepares and waits, then executes the job's shell.
 
 The job is recorded as running between both steps. If its keeper is killed at any moment, the job
 either still waits or is recorded as running; it never runs without a record. A waiting process ends
@@ -56,7 +56,7 @@ class EmbeddedJobFirstProcess:
         self.birth = process_identity.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:
-        """Wait for the report that the process is ready or has failed, up to a time limit."""
+        """Wait until the process reports that it is ready or has failed, up to a time limit."""
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -71,7 +71,7 @@ class EmbeddedJobFirstProcess:
         os.waitpid(self.pid, os.WNOHANG)
 
     def let_go(self) -> str:
-        """Let the process execute the job; return why that failed, empty on success."""
+        """Let the process execute the job; return the reason of a failure, empty on success."""
         with suppress(BrokenPipeError):  # the job was deleted before its start
             os.write(self._line, GO)
         message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe

@@ -164,7 +164,7 @@ def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> Embed
 
 
 class EmbeddedRequestRefused(GridbridgeError):
-    """Raised when an embedded cluster can never do what was asked."""
+    """Raised when an embedded cluster can never satisfy a request."""
 
 
 class NoSuchEmbeddedJob(GridbridgeError):
@@ -205,7 +205,7 @@ class EmbeddedJobStore:
 
     @property
     def slots(self) -> int:
-        """How many slots the cluster has."""
+        """The number of the cluster's slots."""
         return self._number("SELECT slots FROM cluster")
 
     @slots.setter
@@ -266,7 +266,7 @@ class EmbeddedJobStore:
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return the waiting and running jobs: all, one, or those of a name; oldest first."""
+        """Return all waiting and running jobs, one job, or the jobs of a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -330,14 +330,14 @@ class EmbeddedJobStore:
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
         """Return the next job that can start, with the queue in which it starts.
 
-        Each queue is strictly first in, first out, so that later jobs can't starve a wide one.
-        Preemptible jobs come after all others. Only the transfer queues in `opened` count.
+        Each queue is strictly first in, first out, so that later jobs can't starve a job with many
+        slots. Preemptible jobs come after all others. Only the transfer queues in `opened` count.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
 
     def first_for(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
-        """Return the job that a transfer queue would start now if it were open."""
+        """Return the job that a transfer queue would start next if the queue were open."""
         return self._first(queue.name, queue.slots)
 
     def _first(self, queue: str, slots: int) -> EmbeddedJob | None:

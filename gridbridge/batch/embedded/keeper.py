@@ -133,7 +133,7 @@ def _see_through(
     """Wait for a job's end and account for it.
 
     The process is reaped within the transaction: while the job is recorded as running, its pid
-    can't be reused, so that signals reach the job alone. The keeper waits while the disk is full,
+    can't be reused, so that signals reach only this job. The keeper waits while the disk is full,
     but gives up if the cluster's folder was removed.
     """
     limits = WalltimeAndPreemptionCheck(database, job, child.pid)
@@ -182,7 +182,7 @@ def _await_end(
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
-    """Account for an ended job, or requeue it: a starter's 99 means rerun, its 100 means error.
+    """Account for an ended job, or requeue it; a starter's status 99 means rerun, 100 error.
 
     False if the job was requeued: its folder and lock may then belong to the next keeper.
     """

@@ -1,4 +1,4 @@
-"""Shows which jobs have a living keeper, which locks the byte of its job's id (fcntl(2)).
+"""Finds the jobs with a living keeper; each keeper locks the byte of its job's id (fcntl(2)).
 
 The kernel releases the lock when the keeper's process ends, and children don't inherit it. Closing
 the file releases the lock as well, so a process opens the file once and never closes it.

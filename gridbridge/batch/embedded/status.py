@@ -73,7 +73,7 @@ def query_array_ends(
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
-    Each array costs one query.
+    Each array takes one query.
     """
     return {array.account: _array_ends(folder, array) for array in arrays}
 

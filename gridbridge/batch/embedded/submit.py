@@ -132,7 +132,7 @@ def release_array_tasks(folder: EmbeddedFolder, array: str, indices: tuple[range
 def _at(
     folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
 ) -> list[PrintedEmbeddedJob]:
-    """Return the tasks at some places of the array of that name."""
+    """Return the tasks at these indices of the array with this name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
@@ -149,13 +149,13 @@ def release_job(folder: EmbeddedFolder, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
-    """Refuse: embedded jobs have no start time and are held (transfer/starter/local_task_guard)."""
+    """Raise: embedded jobs have no start time and are held instead (local_task_guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 
 
 def restore_start_time(folder: EmbeddedFolder, job: str) -> None:
-    """Refuse: embedded jobs have no start time."""
+    """Raise: embedded jobs have no start time."""
     del folder
     raise ParseError(f"job {job} has no start time")
 
@@ -166,7 +166,7 @@ def suspend_or_hold_job(folder: EmbeddedFolder, job: str) -> None:
 
 
 def resume_or_release_job(folder: EmbeddedFolder, job: str) -> None:
-    """Undo `suspend_or_hold_job`, in either case."""
+    """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
     _unless_gone(folder, embedded_commands.job_control_command(folder, "resume", job))
 
 

@@ -53,7 +53,7 @@ class WalltimeAndPreemptionCheck:
                 self._kill(PLACE)
 
     def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end with the reason for which it was killed, if it was."""
+        """Return the job's end, with the kill reason if this check killed the job."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -73,7 +73,8 @@ class WalltimeAndPreemptionCheck:
 def preempt_tasks_for_next_job(database: EmbeddedJobStore) -> None:
     """Preempt running tasks if that frees enough slots for the next job in turn.
 
-    The newest tasks are preempted first, and no more than needed; none if all would not suffice.
+    The newest tasks are preempted first, and no more than needed; no task is preempted if all of
+    them would not suffice.
     """
     first = database.first_in_turn()
     if first is None or first.yields or first.slots <= database.slots - database.used:

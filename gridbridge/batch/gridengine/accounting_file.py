@@ -79,9 +79,9 @@ def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
 
 
 def _run_s(end: JobEnd) -> float:
-    """Return for how long a job ran; of several that end alike the longest counts.
+    """Return how long a job ran; of several equal ends the longest run counts.
 
-    Nobody has used less, or looks as if he had done nothing, by what somebody else wrote.
+    So a forged record can't reduce the usage of a job.
     """
     return end.wallclock_s or 0.0
 
@@ -123,7 +123,7 @@ def search_array_task_records(
 
 
 def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
-    """Search for them; in all that is kept where that is wished for and can be done in time."""
+    """Search the arrays' accounting lines, also in rotated files if requested and fast enough."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:

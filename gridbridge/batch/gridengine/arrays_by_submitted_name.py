@@ -20,7 +20,7 @@ KEPT = b"__SGE_PREFIX__O_MAIL"  # name of $MAIL in `qstat -j -xml`
 def find_arrays_by_submitted_name(
     cell: GridEngineCell, listed: bytes, name: str, owner: str
 ) -> list[int]:
-    """Return the ids of a person's listed arrays that were submitted under a name."""
+    """Return the ids of a user's listed arrays that were submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]
 

@@ -40,7 +40,7 @@ UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without config
 
 
 def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
-    """Query a cell's objects for set-up, with what it knows of one host."""
+    """Query the cell's objects that set-up involves, with the cell's settings of one host."""
     # the first query is sent alone: if it times out, no other query follows
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -71,7 +71,7 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
 
 
 def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
-    """Query the few objects that matter of a remote cell under other administrators."""
+    """Query the few objects that set-up needs from a remote cell under other administrators."""
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes={},
@@ -205,7 +205,7 @@ def read_acting_qmaster(cell: GridEngineCell) -> str:
 
 
 def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
-    """Return every parallel environment's configuration; qconf(1) shows one at a time."""
+    """Return the configuration of every parallel environment; qconf(1) shows one at a time."""
     return {
         name: qconf.parse_object_attributes(query_object(cell, "-sp", name))
         for name in query_names(cell, "-spl")
@@ -213,7 +213,7 @@ def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
 
 
 def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
-    """Return who is in the usersets of ours (access_list(5))."""
+    """Return the members of gridbridge's own usersets (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}

@@ -1,6 +1,6 @@
-"""Which consumables a job takes of without asking for them, and where (complex(5), host_conf(5)).
+"""Finds the consumables that jobs use without a request, by host (complex(5), host_conf(5)).
 
-Such of a host or of the whole cell are taken by every job there, whatever its queue.
+Every job on a host uses the host's and the cell's default amounts, whatever its queue.
 """
 
 from collections.abc import Container, Iterable, Mapping

@@ -89,7 +89,7 @@ def _instance(element: "_Element") -> HostQueueInstance:
 
 
 def _task(element: "_Element") -> str:
-    """Return a task as qdel takes it: the number of an array alone is all of its tasks."""
+    """Return a task's id for qdel; the id of an array alone would mean all its tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
 
@@ -234,7 +234,7 @@ def _switch(
     is_disabled: bool,
     but: frozenset[str] = NO_QUEUES,
 ) -> None:
-    """Enable or disable the queue instances of a host, but those of some queues."""
+    """Enable or disable the queue instances of a host, except instances of the queues in `but`."""
 
     def wrong() -> list[str]:
         wrong_instances = (

@@ -130,9 +130,9 @@ def _form(line: str) -> re.Pattern[str] | None:
 
 
 def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
-    """Return the forms that a line may have, in the order in which they are tried.
+    """Return the possible forms of a line, in the order in which they are tried.
 
-    Univa counts milliseconds. The command line in its last fields may end as any other form does.
+    Univa's times are in milliseconds, and its last fields, a command line, may end in any form.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -184,7 +184,7 @@ def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobE
 
 
 def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) -> JobKillReason:
-    """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
+    """Return DELETION if the cell records who deleted the job, which 8.1.9 does not."""
     is_deleted = isinstance(record, JobRunAccounting) and bool(_set(record.deleted_by))
     return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
 
@@ -313,7 +313,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
 
 
 def _number(text: str) -> int:
-    """Read a number that Grid Engine may have written, and no greater one: others write here."""
+    """Parse an integer; ValueError for one larger than Grid Engine's, which must be forged."""
     number = int(text)
     if abs(number) > _MOST:
         raise ValueError(f"{text[:40]} is no number of Grid Engine's")
@@ -321,7 +321,7 @@ def _number(text: str) -> int:
 
 
 def _task(text: str) -> int:
-    """Read a place; NO_TASK for `undefined`, of a job that is no array, and for what is none."""
+    """Parse an array index; NO_TASK for `undefined` and for other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 
@@ -330,7 +330,7 @@ def _set(text: str) -> str:
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
+    """Parse seconds since the epoch or qacct's date; None for 0 and for `-/-`."""
     if text.isdigit():
         return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
@@ -343,9 +343,9 @@ def _time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _amount(text: str) -> float:
-    """Read 0.007s, 4.648KB or 4760.
+    """Parse an amount such as 0.007s, 4.648KB or 4760.
 
-    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB; times 1024 that is its kB again.
+    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB, and 4.648 times 1024 is 4760 again.
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:

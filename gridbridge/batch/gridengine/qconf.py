@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 def _sed_text(text: str) -> str:
-    """Escape what sed would read in a replacement."""
+    """Escape the characters that are special in a sed replacement."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
@@ -159,7 +159,7 @@ def _set_scheduler(edit: SetupEdit) -> str:
 
 
 def _exempt(edit: SetupEdit) -> str:
-    """Put a rule before all others of a resource quota set: the first that fits counts."""
+    """Put a rule first in a resource quota set, because the first matching rule counts."""
     return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
 
 

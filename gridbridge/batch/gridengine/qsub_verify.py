@@ -45,7 +45,7 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
 
 
 def _without_script(text: bytes) -> bytes:
-    """Leave out the script's own text, which may look like fields."""
+    """Remove the job script's text from the output, because it may look like fields."""
     if not (match := SCRIPT.search(text)):
         return text
     return text[: match.start()] + text[match.end() + int(match[1]) :]
@@ -64,7 +64,7 @@ def _list(tag: str, inner: str, text: str) -> str:
 
 
 def _parallel(text: str) -> str:
-    """Read `smp range: 2-4,8`; a range begins with 1 where it says nothing."""
+    """Parse `smp range: 2-4,8`; a range without a minimum begins with 1."""
     if not (match := RANGE.match(text)):
         return ""
     ranges = [part.partition(":")[0] for part in match[2].split(",")]
@@ -77,7 +77,7 @@ def _parallel(text: str) -> str:
 
 
 def _context(text: str) -> str:
-    """Read `+=NONE,name=value`; the first tells whether -ac, -dc or -sc was given last."""
+    """Parse `+=NONE,name=value`; the first sign shows whether -ac, -dc or -sc was given last."""
     pairs = (word.partition("=") for word in text.split(",") if word)
     variables = (
         f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"

@@ -148,7 +148,7 @@ def query_array_limits(cell: GridEngineCell) -> ArrayLimits:
 
 
 def _flush_s(reporting: str) -> float:
-    """Return after how long records are written (sge_conf(5), accounting_flush_time)."""
+    """Return the interval at which accounting is written (sge_conf(5), accounting_flush_time)."""
     settings = dict(word.partition("=")[::2] for word in reporting.split())
     usual = settings.get("flush_time", FLUSH_TIME)
     hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[
@@ -186,7 +186,7 @@ def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
 
 
 def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
-    """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
+    """Yield NAME=ALLOCATION_RULE for these parallel environments in local queues (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
@@ -201,7 +201,7 @@ def query_object(cell: GridEngineCell, *options: str) -> bytes:
 
 
 def query_all_queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
-    """Return every queue's configuration by one call; by two in a cell without queues."""
+    """Return the configuration of every queue."""
     answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_names(cell, "-sql"):
         return ()
@@ -219,5 +219,5 @@ def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
 
 
 def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
-    """Ask in UTC: the clients print local times without their zone."""
+    """Run a client in UTC, because clients print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

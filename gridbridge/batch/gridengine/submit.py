@@ -111,12 +111,12 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
 
 
 def _unquoted(words: bytes) -> bytes:
-    """Return qsub's own words: a person's, and an object's name, stand in quotes."""
+    """Return qsub's message without quoted texts, which users may choose."""
     return b" ".join(words.split(b'"')[::2])
 
 
 def _first_line(words: bytes) -> str:
-    """Return the line that says why: not qsub's prefix, its warnings, or its `Exiting.`."""
+    """Return the first error line of qsub, without its prefix, warnings and `Exiting.`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
     errors = [line for line in telling if not line.startswith("warning:")]
@@ -126,8 +126,8 @@ def _first_line(words: bytes) -> str:
 def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest job of the transfer's name, empty if none.
 
-    There are several if an answer was lost and the job was submitted again. Raises CommandFailed or
-    ParseError if the cell did not answer: then nothing is known.
+    Several jobs exist if an answer was lost and the job was submitted again. Raises CommandFailed
+    or ParseError if the cell did not answer, so that nothing is known.
     """
     return str(min(_named(cell, transfer, owner), default=""))
 
@@ -141,9 +141,9 @@ def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array
 
 
 def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
-    """Find a person's jobs of a name among that person's jobs alone.
+    """Find a user's jobs of a name among that user's jobs only.
 
-    `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
+    `qstat -j NAME` shows all users' jobs of the name, so any user could make its output too long.
     """
     listed = (
         run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
@@ -199,7 +199,7 @@ def release_array_tasks(cell: GridEngineCell, array: str, indices: tuple[range, 
 
 
 def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
-    """Give tasks as qalter names them, so many at once as a command line may have."""
+    """Yield an array's tasks in qalter's form, in portions that fit a command line."""
     for begin in range(0, len(indices), A_CALL):
         portion = indices[begin : begin + A_CALL]
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
@@ -360,7 +360,7 @@ def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
 
 
 def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
-    """Undo `suspend_or_hold_job`, in either case.
+    """Undo `suspend_or_hold_job`, whether it suspended or held the job.
 
     A suspended job without our hold was suspended by somebody else and stays so.
     """
@@ -392,14 +392,14 @@ def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
 
 
 def _names(tasks: str, task: str) -> bool:
-    """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
+    """Say whether ranges such as `1-9:2,12` include a task; empty ranges stand for a single job."""
     if not (tasks and task):
         return tasks == task
     return any(int(task) in span for span in parse_task_ranges(tasks))
 
 
 def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
-    """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
+    """Return a limit of a queue, with the value for one host (queue_conf(5))."""
     lines = (
         run_client(cell, client_commands.show_queue_command(cell, queue))
         .checked()
@@ -429,8 +429,8 @@ def run_client(
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
 
-    A job that qsub submits keeps the mark (marked_arrays). The ssh module is loaded only for cells
-    that need it, because each transfer pays for the modules that it loads.
+    A job that qsub submits keeps the mark (arrays_by_submitted_name). The ssh module is loaded only
+    for cells that need it, because each transfer pays for the modules that it loads.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

@@ -1,8 +1,8 @@
-"""What a job asked for and its environment: what only qmaster and execd know.
+"""Parses a job's request and environment, which only qmaster and execd know.
 
-Read without lxml and re, because every transfer does it (design: hot programs). Sources:
-`qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<` is
-`%lt;`; and execd's active_jobs/N.T/environment, which holds values whole that the shepherd
+Parsed without lxml and re, because every transfer loads this module (design: hot programs).
+Sources: `qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<`
+is `%lt;`; and execd's active_jobs/N.T/environment, which has values uncut that the shepherd
 would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
@@ -169,7 +169,7 @@ def parse_slot_ranges(xml: bytes) -> str:
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:
-    """Return what is inside the first element of this name, which holds no other of it."""
+    """Return the content of the first element with this tag, which must not be nested."""
     return xml.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]
 
 
@@ -182,7 +182,7 @@ def _leaf(xml: bytes, tag: bytes) -> str:
 
 
 def _pairs(xml: bytes, name: bytes, value: bytes) -> Pairs:
-    """Return (name, value) in their order; a name without a value has an empty one."""
+    """Return the (name, value) pairs in their order; a missing value is empty."""
     entries = xml.split(b"<" + name + b">")[1:]
     return tuple((_text(entry.partition(b"</")[0]), _leaf(entry, value)) for entry in entries)
 

@@ -86,7 +86,7 @@ def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskReso
 
 
 def _shape(job: "_Element") -> TaskResourceRequests:
-    """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
+    """Parse a job's requests; after a qalter its lists lack inner tags (submitted_request)."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
         requests=tuple(zip(names, values, strict=False)),

@@ -113,7 +113,7 @@ def query_job_rerun(
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
-    """Log a wrong value that somebody wrote in the place of a job's own."""
+    """Log an invalid value that a user wrote in place of a job's own value."""
     if value:
         _log.warning(
             "event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why

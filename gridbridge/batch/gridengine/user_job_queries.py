@@ -66,7 +66,7 @@ def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None
 
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
-    """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
+    """Return what keeps a job from starting, by `qalter -w p`; empty without permission to ask."""
     answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -75,7 +75,7 @@ def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
 
 
 def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
-    """Return which users' and kinds of jobs a queue accepts.
+    """Return which users and which kinds of jobs a queue accepts.
 
     An attribute that differs by host is unknown, unless the queue has only one host.
     """

@@ -79,9 +79,9 @@ def oarsub_resource_option(request: JobRequest, slots: int) -> str:
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return `slots` on each of `nodes` nodes; 0 nodes: on any nodes.
+    """Return the level request for `slots` slots on each of `nodes` nodes; 0 nodes: any nodes.
 
-    Of a level, such as `/gpu`, the requested number is taken, and the slots are spread over its
+    A requested level such as `/gpu` gets its requested number, and the slots are divided among its
     units.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
@@ -130,7 +130,7 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 
 def _is_right(name: str, value: str) -> bool:
-    """Say whether a value can be requested; a backslash is special in MySQL's literals."""
+    """Say whether OAR accepts a value; backslashes are special in MySQL's literals."""
     if is_home_only_resource(name):
         return True
     if name == WALLTIME:

@@ -58,9 +58,9 @@ LINES = (
 def nodes_and_jobs_query_command(
     server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> Argv:
-    """Build the query for nodes, our jobs, and a line for each job that counts.
+    """Build the query for nodes, our jobs, and a line for each other counted job.
 
-    Waiting jobs are listed before running ones, so that a job which starts meanwhile is in one of
+    Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
     both lists.
     """
     ours = f"array_id IN ({_numbers(job_ids)})"
@@ -92,7 +92,7 @@ def busy_nodes_query_command(server: OarServer) -> Argv:
 
 
 def _counted(uncounted: Iterable[int]) -> str:
-    """Return the condition for others' waiting jobs and for best-effort jobs."""
+    """Return the SQL condition for other users' waiting jobs and for running best-effort jobs."""
     ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
@@ -108,7 +108,7 @@ def _listed(server: OarServer, condition: str, *how: str) -> Argv:
 
 
 def _answer(*questions: Argv) -> Argv:
-    """Return one command for several questions: it prints the answers in order, then an end."""
+    """Return one command that runs several queries in order and prints a final mark."""
     between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return (

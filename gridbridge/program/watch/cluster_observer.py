@@ -135,10 +135,10 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query once; None if there is none.
+        """Return the result of a finished query once; None without a new result.
 
-        Failed queries do not lengthen the interval, because their time says nothing about the load.
-        Nor does a single slow answer, because a qmaster may have paused for a moment.
+        Failed queries do not lengthen the interval, because their duration says nothing about the
+        load. Nor does a single slow answer, because a qmaster may have paused for a moment.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -260,7 +260,7 @@ class ClusterSnapshotSharing:
     ) -> SharedClusterSnapshot | None:
         """Return a recent snapshot from this address that covers the released jobs.
 
-        A snapshot counts as recent below `limit_s`, or until its program's next regular query.
+        A snapshot is recent below the age `limit_s`, or until its program's next regular query.
         """
         last = self._answers.find(cluster)
         if last is None or last.place != location or not released <= last.covers:

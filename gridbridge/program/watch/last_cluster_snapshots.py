@@ -95,9 +95,9 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
 def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish the queues that keep their jobs, if the list has changed.
+    """Publish the queues that transfer no jobs, if the list has changed.
 
-    Poller and runner both call this whenever they get a snapshot.
+    Poller and runner both call this function whenever they get a snapshot.
     """
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
     now = encode_local_only_queues(queues) if queues else None

@@ -1,7 +1,7 @@
-"""Receive job ends that a Grid Engine cluster pushes through `qevent -trigger`.
+"""Receives job ends that a Grid Engine cluster pushes through `qevent -trigger`.
 
 qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a
-look-up: the accounting record decides. When too many ends arrive, the next poll finds them instead.
+look-up, because the accounting record decides. Ends above the rate limit wait for the next poll.
 """
 
 import logging
@@ -102,7 +102,7 @@ def _read_ids(fifo: int) -> list[int]:
 
 
 class OarJobEndListener:
-    """Receives pushed job ends of one cluster in a thread."""
+    """Receives pushed job ends of one OAR cluster in a thread."""
 
     def __init__(
         self,

@@ -19,9 +19,9 @@ Value = Callable[[HostLoadBeforeAfter], float]
 
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after into a file.
+    """Draw the hosts' loads before and after a plan into a file.
 
-    Raises StandardOutputUnwritable when that fails.
+    Raises StandardOutputUnwritable if the file can't be written.
     """
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)

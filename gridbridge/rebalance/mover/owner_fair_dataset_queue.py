@@ -1,4 +1,4 @@
-"""Choose the next dataset of a round fairly: waiting owners take equal turns."""
+"""Chooses the next dataset of a round fairly: owners with pending replica acts take equal turns."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ Waiting = deque[list[ReplicaActRecord]]
 class FairReplicaActQueue:
     """A queue of pending replica acts that takes owners by turns.
 
-    It limits how many copies of one owner go into an area at once; copies into other areas may
+    The queue limits an owner's simultaneous copies into one area; copies into other areas may
     overtake.
     """
 

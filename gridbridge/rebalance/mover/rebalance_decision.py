@@ -1,4 +1,4 @@
-"""Choose the rebalancing rule by the question, and apply it to a placement snapshot."""
+"""Applies the rebalancing rule for a target (round, host, job) to a placement snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class RebalancePlan:
 def decide_rebalance_moves(
     snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
 ) -> RebalanceMovePlan:
-    """Plan the moves for a question; its host or job must be in the snapshot."""
+    """Plan the moves for a target; its host or job must be in the snapshot."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceScope.JOB:
@@ -82,7 +82,7 @@ def decide_rebalance_plan(
     *,
     why_none: str = "",
 ) -> RebalancePlan:
-    """Plan the moves for a question, or no moves when `why_none` gives a reason.
+    """Plan the moves for a target, or no moves if `why_none` gives a reason.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
@@ -96,7 +96,7 @@ def decide_rebalance_plan(
 
 
 def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
-    """Return why a host or job can't be rebalanced now; empty when it can."""
+    """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
     return (
         why_host_balancing_waits(snapshot)
         if question.what in (RebalanceScope.HOST, RebalanceScope.JOB)
@@ -117,7 +117,7 @@ def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget)
 
 
 def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
-    """Yield the plan's sentence, then a sentence for each move."""
+    """Yield the plan's summary, then a sentence for each move."""
     yield advice.sentence
     yield from map(describe_move, advice.moves)
 

@@ -45,7 +45,7 @@ def rebalance_journal_entry(
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
-    """Return the recorded part of the snapshot: for a question about a job, its own tasks."""
+    """Return the part of the snapshot to record; for one job, only this job and its tasks."""
     if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(

@@ -36,9 +36,9 @@ def run_rebalance_round(
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
 
-    Tasks and datasets have a lock each, because copies take long. A dataset round releases its lock
-    before its last copies have ended. It has replicas checked after its lock is released, because
-    reading all replicas takes longer than a round.
+    Task rounds and dataset rounds have separate locks, because copies take long. A dataset round
+    releases its lock before its last copies have ended. Replicas are verified after the release,
+    because reading all replicas takes longer than a round.
     """
     policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_of_data(question, policy)
@@ -82,7 +82,7 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
-    """Release the round's lock while copies go on; say whether the next round may begin."""
+    """Release the round's lock during its copies; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # disk full: the next round waits for the copies
@@ -113,7 +113,7 @@ def _run(
 
 
 def _read(policy: Policy) -> None:
-    """Check replicas, unless an earlier round is still checking."""
+    """Verify replicas, unless an earlier round is still verifying."""
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
@@ -147,11 +147,11 @@ def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
 
 
 def _untold(_: str) -> None:
-    """Say nothing: what was decided is shown by who asked."""
+    """Print nothing: the caller prints the decision."""
 
 
 def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
-    """Say whether a question names a storage area or a dataset OWNER/NAME.
+    """Say whether a target is a storage area or a dataset OWNER/NAME.
 
     Raises ConfigError for a name that is neither a cluster nor an area.
     """

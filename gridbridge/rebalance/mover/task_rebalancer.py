@@ -1,9 +1,9 @@
-"""Rebalance waiting tasks between clusters: gather, decide, record, and request moves.
+"""Rebalances waiting tasks between clusters: gather, decide, record, and request moves.
 
-A move of a campaign's task is requested by a mark. Nikita holds the marked task, checks again that
-it waits, and deletes it. The runner submits it to another cluster once it has ended. So one program
-alone deletes tasks and one alone submits them, and after a kill either continues from the mark. A
-task of a transfer queue is recalled by the poller.
+A move of a campaign task is requested by a deletion mark. Nikita holds the marked task, checks that
+the task still waits, and deletes it; then the runner submits it to another cluster. So only nikita
+deletes tasks and only the runner submits tasks, and after a kill both continue from the mark. A
+transfer queue's task is recalled by the poller.
 """
 
 from dataclasses import dataclass
@@ -120,7 +120,7 @@ class TaskRebalancer:
             self._note(moves)
 
     def _mark(self, task: ListedCampaignTask) -> None:
-        """Mark a campaign's task, so that nikita moves it."""
+        """Mark a campaign task, so that nikita deletes it for the move."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
@@ -139,7 +139,7 @@ class TaskRebalancer:
 
 
 def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
-    """Return how long notes of moves are kept: as long as any rule refers to them."""
+    """Return how long notes of moves are kept: the longest time that any rule looks back."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 

@@ -59,7 +59,7 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 
 
 def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
-    """Report one dataset as JSON; a fault does not stop the report of others.
+    """Report one dataset as JSON; a fault of one dataset does not stop other reports.
 
     The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted
     home, the delegation stays.

@@ -1,4 +1,4 @@
-"""Read, make and remove the replicas of one person's datasets, as that person.
+"""Reads, makes and removes the replicas of one person's datasets, as that person.
 
 A replica counts only if it is whole now: its files are read and compared with the list of checksums
 before each decision.
@@ -73,7 +73,7 @@ class OwnerReplicaManager:
         source: LocalOrSshFolder | None = None,
         leaving: str = "",
     ) -> DatasetCommandOutcome:
-        """Make replicas until as many as wished are whole outside the area `leaving`."""
+        """Make replicas until the requested number is whole outside the area `leaving`."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
@@ -93,7 +93,7 @@ class OwnerReplicaManager:
         )
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
-        """Make or repair the replica in one area, even beyond the wished number."""
+        """Make or repair the replica in one area, even beyond the requested number."""
         measured = [_measured(dataset, self._areas[to])]
         target, refused = choose_next_replica_area(
             dataset, measured, self._rules, self._drained_areas()
@@ -124,7 +124,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies that will not be continued, and record the rest.
+        """Remove unfinished copies that will not be continued; record the remaining copies.
 
         A copy is not continued once enough replicas are whole, or its area lacks space.
         """
@@ -206,7 +206,7 @@ class OwnerReplicaManager:
         return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
-        """Say whether a dataset has used an area, so the account's folder must exist there."""
+        """Say whether any dataset has used an area, so that the account's folder must be there."""
         return any(storage in dataset.touched for dataset in self._readable())
 
     def _readable(self) -> Iterator[Dataset]:
@@ -216,7 +216,7 @@ class OwnerReplicaManager:
 
 
 def has_requested_replica_count(dataset: Dataset) -> bool:
-    """Say whether a dataset has as many whole replicas as its owner wished."""
+    """Say whether a dataset has as many whole replicas as its owner requested."""
     return len(dataset.whole) >= dataset.wished
 
 

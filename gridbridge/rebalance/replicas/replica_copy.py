@@ -128,7 +128,7 @@ class ReplicaCopier:
 
 @contextmanager
 def _told_when_full(area: StorageArea) -> Iterator[None]:
-    """Raise StorageAreaUnusable for a full area when rsync reports only a write error."""
+    """Raise StorageAreaUnusable if the area is full, because rsync reports only a write error."""
     try:
         yield
     except CommandFailed as error:

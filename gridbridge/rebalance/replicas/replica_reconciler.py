@@ -1,4 +1,4 @@
-"""Keep datasets as their owners wish: gather, decide, record, and make or remove replicas.
+"""Keeps as many replicas as owners requested: gather, decide, record, make or remove replicas.
 
 The service decides; the owner's own process checks and carries out each act (gridbridge-as-user).
 Acts are recorded before they begin, so the next round continues after a kill. A round whose copies
@@ -143,7 +143,7 @@ class ReplicaReconciler:
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> None:
         """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
 
-        While an earlier round still copies, its acts are left to it.
+        Acts of an earlier round that still copies are left to that round.
         """
         if situation.is_quiesced:
             return
@@ -183,7 +183,7 @@ class ReplicaReconciler:
     ) -> None:
         """Carry out the acts of several datasets in parallel, until the round's time is over.
 
-        Acts that earlier rounds' copies hold back are reported as dropped.
+        Acts that wait for earlier rounds' copies are reported as dropped.
         """
         going = dict[Future[list[DatasetActOutcome]], list[ReplicaActRecord]]()
         outcomes = list[tuple[ReplicaActRecord, str]]()
@@ -210,7 +210,7 @@ class ReplicaReconciler:
         )
 
     def _is_carried(self) -> bool:
-        """Say whether an earlier round still copies."""
+        """Say whether an earlier round still copies replicas."""
         with MomentaryPollerLock(self._carrying) as is_ours:
             return not is_ours
 
@@ -282,7 +282,7 @@ class ReplicaReconciler:
     def _forget_left(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> None:
-        """Update the records of replicas that were to be removed, by whether they still exist."""
+        """Update the records of replicas to be removed, by whether the replicas still exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: removed, or its owner did not answer
             if delegated and area in delegated.dataset.storages:
@@ -295,7 +295,7 @@ class ReplicaReconciler:
         return self._notes.quiesced() is not None
 
     def _measure(self) -> list[MeasuredStorageArea]:
-        """Measure the areas; only the owner's process knows what it may write there."""
+        """Measure the areas; only the owner's process knows its write permission in an area."""
         areas = owner_dataset_wiring.reachable_storage_areas(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
@@ -335,7 +335,7 @@ def _closed(policy: Policy) -> frozenset[str]:
 
 
 def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
-    """Return the acts that a killed round had begun: finished ones, and ones to continue.
+    """Return the acts that a killed round had begun: finished acts, and acts to continue.
 
     The owner's process may have continued after the kill.
     """
@@ -361,7 +361,7 @@ def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
 def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
     """Return how many datasets may begin beside running acts.
 
-    If one owner has all running acts, one more may begin, so that other owners need not wait.
+    If one owner has all running acts, one more dataset may begin, so that other owners don't wait.
     """
     owners = {owner_of_replica_act(group[0]) for group in earlier}
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)

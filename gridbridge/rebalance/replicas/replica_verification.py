@@ -1,8 +1,8 @@
-"""Verify replicas that were not read for long, each by its owner's own process.
+"""Verifies replicas that were not read for long, each by its owner's own process.
 
-Rounds do not wait for that. An unreadable dataset moves to the end of its owner's queue, and an
-owner with unreadable or many datasets does not delay other owners. A failed dataset is retried
-after an hour, because its owner's home may have been unmounted.
+Rounds do not wait for the verification. An unreadable dataset moves to the end of its owner's
+queue, and an owner with unreadable or many datasets does not delay other owners. A failed dataset
+is retried after an hour, because its owner's home may have been unmounted.
 """
 
 import logging
@@ -97,7 +97,7 @@ def _lines(
 
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
-    """Return when a dataset's replicas were last read, or tried."""
+    """Return when a dataset's replicas were last read, or when reading was last tried."""
     read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
     return max(read_at, tried.get(delegated.name, read_at))

@@ -1,9 +1,9 @@
-"""Act on a storage area as its account: measure, verify, prepare, install, remove.
+"""Acts on a storage area as one account: measure, verify, prepare, install, remove.
 
 Each account has its own folder in an area, with a mark file that names the area and one folder for
 each replica. The folder has the account's name; if another account made that name first, a random
 word is appended. A copy grows as `.NAME.part` and is renamed when it is whole. A mark file in the
-copy shows that it is a replica. The same sh scripts run locally and over ssh.
+copy shows that the copy is a replica. The same sh scripts run locally and over ssh.
 """
 
 import os
@@ -239,7 +239,7 @@ def resolve_account_folder(area: StorageArea) -> StorageArea:
 
 
 def list_account_folders_in_area(area: StorageArea) -> list[str]:
-    """Return the area's local folders that belong to the account, or would when created."""
+    """Return the area's local folders that belong to the account, or would after their creation."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
@@ -302,9 +302,9 @@ def _counted(
 def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
     """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
 
-    StorageAreaUnreachable is raised when the area can't be reached or the account's folder has
-    vanished, so the replica's state is unknown. A short query first tells a hanging disk from a
-    slow one.
+    StorageAreaUnreachable is raised if the area can't be reached or the account's folder has
+    vanished, so that the replica's state is unknown. A short query first distinguishes a hanging
+    disk from a slow disk.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
@@ -320,8 +320,8 @@ def _reading_s(dataset: Dataset) -> float:
 def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder of a new copy; an unfinished copy is kept.
 
-    If the record has a replica there, an existing folder of that name is the replica. With
-    `is_known` the account's folder must exist and is not created.
+    If the dataset's record has a replica in the area, an existing folder of that name is the
+    replica. With `is_known` the account's folder must exist and is not created.
     """
     held, history = _held(area, dataset), "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
@@ -346,7 +346,7 @@ def remove_replica(area: StorageArea, dataset: Dataset) -> None:
 
 
 def remove_unfinished_copies(area: StorageArea, dataset: Dataset) -> None:
-    """Remove unfinished copies; a replica of the record stays."""
+    """Remove unfinished copies; a recorded replica stays."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 

@@ -51,7 +51,7 @@ class DatasetRecords:
     def is_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; StateError for an unreadable folder.
 
-        The folder is held open during the check, because an unmounted home has lost nothing.
+        The folder is held open during the check, because in an unmounted home no dataset is lost.
         """
         try:
             return self._is_gone(f"{name}{RECORD}")
@@ -107,7 +107,7 @@ class DatasetRecords:
         safe_files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
-        """Delete a dataset's files; the checksums go after the record, which they belong to."""
+        """Delete a dataset's files: the record first, then the checksums."""
         safe_files.remove_file(self._path(name, RECORD))
         safe_files.remove_file(self._path(name, SUMS))
         safe_files.remove_file(self._hidden(name, DONE))
@@ -253,9 +253,9 @@ def _replica(row: dict[str, Any]) -> Replica:
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time with a zone; ValueError without one, because such times can't be compared.
+    """Parse a time with a zone; ValueError without a zone, because such times can't be compared.
 
-    Times of the first and the last year are refused, because time zones may overflow there.
+    Times of the first and the last year are refused, because time zones may overflow in them.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:

@@ -111,7 +111,7 @@ class RebalanceNoteRows:
                 self._database.execute(delete(NOTES).where(of))
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record an act on hosts or jobs."""
+        """Record names of a kind (HOST, JOB, READ, ...) with the time of the act."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
@@ -136,7 +136,7 @@ class RebalanceNoteRows:
         self._database.execute(delete(NOTES).where(of))
 
     def quiesced(self) -> datetime | None:
-        """Return since when all moves are paused; None if they are not."""
+        """Return since when all moves are paused; None without a pause."""
         return self._of(QUIESCED).get("")
 
     def quiesce(self, at: datetime | None) -> None:

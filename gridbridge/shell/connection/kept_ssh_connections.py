@@ -1,4 +1,4 @@
-"""Keeps one ssh connection for each login and runs each request in a channel of it.
+"""Keeps one ssh connection for each login, and runs each request in a new channel.
 
 A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing. Long-running
 programs use this module.
@@ -40,7 +40,7 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failu
 
 @dataclass(slots=True)
 class LoginConnection:
-    """The open ssh connection of one login; the client is None without one."""
+    """The ssh connection of one login; the client is None while no connection is open."""
 
     client: paramiko.SSHClient | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -209,7 +209,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 def _exchange(
     channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
 ) -> CompletedProgram:
-    """Send a request and read both outputs to their ends; OverflowError beyond the limit."""
+    """Send a request and read both outputs to their ends; OverflowError beyond the byte limit."""
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()

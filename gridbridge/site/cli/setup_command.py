@@ -22,7 +22,7 @@ from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
-    """Let only one setup at a time change this host; the lock is held until the process ends.
+    """Allow only one setup at a time on this host; the lock is held until the process ends.
 
     Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
     """
@@ -250,7 +250,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 def _planned(
     policy: Policy, options: TransferQueueRequest, is_removed: bool
 ) -> Sequence[SetupStep]:
-    """Return the steps, and print warnings about what they leave out."""
+    """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
         return service.plan_transfer_queue_removal(policy, options, _warn)
     steps = service.plan_transfer_queue(policy, options)

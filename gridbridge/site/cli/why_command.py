@@ -88,7 +88,7 @@ class JobNumberMatches:
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
-        """Return a printer for each, the newest first: a job and a campaign may share a number."""
+        """Return printers of found items, newest first; a job and a campaign may share an id."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
             parts.append((_began(self.tasks), self._show_sent))
@@ -100,7 +100,7 @@ class JobNumberMatches:
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
-        """Print how a job is at home now, if it is, and below that its transfers."""
+        """Print a job's present state at home, if it is at home, and below its transfers."""
         if self.home:
             _show_home(self.home, now)
             output.print_line()
@@ -127,7 +127,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
-    """Look a job up at home; return the job, or why home did not answer."""
+    """Query a job at home; return the job, or the reason why the home cluster did not answer."""
     try:
         return home_job_explanation.find_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:

@@ -27,9 +27,9 @@ PORTION = 5000  # most rows in one change, which takes a tenth of a second
 class StateFile:
     """The open state file, for one thread.
 
-    Classes such as CampaignRows are built over it. Each of their methods is one transaction, unless
-    `transaction()` groups several. Methods raise StateError if the file cannot be read or
-    written. Then the whole transaction is rolled back, and the next one may succeed.
+    Classes such as CampaignRows are built over it. Each method is one transaction, unless
+    `transaction()` groups several methods. Methods raise StateError if the file cannot be read or
+    written. Then the whole transaction is rolled back, and the next transaction may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
