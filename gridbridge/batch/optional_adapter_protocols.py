@@ -132,7 +132,7 @@ class CheckFactsReader(Protocol[Where]):
     """Reads the facts of a cluster that `gridbridge check` reports."""
 
     def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
-        """Return version, clock offset and slots, or why there was no answer; never raises."""
+        """Return version, clock offset and slots, or why there is no answer; never raises."""
         ...
 
 
@@ -185,7 +185,7 @@ class ClusterDemandReader(Protocol[Where]):
     """Reads a cluster's hosts and waiting jobs, for the balancer."""
 
     def query_demand_outputs(self, where: Where, /) -> tuple[SavedBatchProgramOutputs, str]:
-        """Return what the client programs print now, in UTC, and the master's host."""
+        """Return the current output of the client programs, in UTC, and the master's host."""
         ...
 
 

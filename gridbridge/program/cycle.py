@@ -43,7 +43,7 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         ...
 
     def gather(self) -> Seen:
-        """Return all inputs of the decision; GridbridgeError if that fails."""
+        """Return all inputs of the decision; GridbridgeError if they can't be gathered."""
         ...
 
     def decide(self, situation: Seen) -> Plan:
@@ -76,7 +76,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
     def recover(self) -> None:
-        """Reload the stored state after a failed cycle; GridbridgeError if that fails."""
+        """Reload the stored state after a failed cycle; GridbridgeError if the reload fails."""
         ...
 
     def release(self) -> None:
@@ -154,7 +154,7 @@ def _try(
     *,
     has_failed: bool,
 ) -> Exception | None:
-    """Run one cycle, after a failed cycle with a recovery first; return the error."""
+    """Run one cycle, with a recovery before it if the last cycle failed; return the error."""
     try:
         if has_failed:
             life_sign.begin()

@@ -62,11 +62,11 @@ class DecisionJournal:
         self._decisions = JournalledDecisionRows(database)
 
     def keep(self, entry: DecisionJournalEntry) -> None:
-        """Store a decision; StateError if the disk is full."""
+        """Store a decision in the journal; StateError if the disk is full."""
         self._decisions.record(
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
         )
 
     def forget(self, before: datetime) -> None:
-        """Delete decisions from before a time, and the oldest beyond 64 MB."""
+        """Delete journalled decisions from before a time, and the oldest beyond 64 MB."""
         self._decisions.forget(before, KEPT_BYTES)

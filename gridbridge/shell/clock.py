@@ -22,7 +22,7 @@ def _steady() -> float:
 
 
 class ClockShiftedDictionary(dict[K, V]):
-    """A dictionary whose values contain times and can be shifted after a clock step."""
+    """A dictionary of recorded times, which are shifted when somebody sets the clock."""
 
     __slots__ = ("__weakref__", "_moved")
 
@@ -68,7 +68,7 @@ class Clock:
         time.sleep(seconds)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
-        """Return an empty dictionary whose values are shifted by `moved` after a clock step."""
+        """Return an empty dictionary of times; `moved` shifts its values after a clock step."""
         values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
@@ -77,7 +77,7 @@ class Clock:
     def step(self) -> timedelta:
         """Return by how much the clock was set since the last call, and shift recorded times.
 
-        The result is zero unless somebody has set the clock.
+        The result is zero if nobody has set the clock.
         """
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

@@ -84,7 +84,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
 
 
 def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield what lets others change one file, folder or symlink."""
+    """Yield the permissions by which others can change one file, folder or symlink."""
     yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)

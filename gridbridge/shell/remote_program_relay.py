@@ -57,7 +57,7 @@ def run_by_callers_ssh(
 def run_and_fetch_written_files(
     address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT
 ) -> int:
-    """Run a program in an empty remote folder and fetch what it wrote.
+    """Run a program in an empty remote folder and fetch the files that it wrote.
 
     The files that the program writes to `out` are unpacked into `folder`, and its standard output
     becomes the file `said`. The result is FAILED if the transfer of the files was incomplete.

@@ -1,4 +1,4 @@
-"""Runs a program on another host by OpenSSH's client, and tells whether the program ran.
+"""Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
 ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end
 with 255 too. So the remote command prints a secret token around each of its outputs, and output

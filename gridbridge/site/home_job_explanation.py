@@ -48,7 +48,7 @@ class UntransferredHomeJob:
 def find_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
-    """Return the state of a job or task at home; None if home does not list it.
+    """Return the state of a job or task at home; None if the home cluster does not list it.
 
     If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
     HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a

@@ -322,7 +322,7 @@ def _balance_gauge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaignFiles:
-    """The published files about campaigns; None for a missing file."""
+    """The published files about campaigns; None stands for a missing file."""
 
     campaigns: ShownCampaigns | None = None
     grid: ShownCampaignClusters | None = None

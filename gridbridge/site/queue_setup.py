@@ -286,7 +286,7 @@ def _own_situation(
 
 
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; refuse if setup has no edit that corrects one of them."""
+    """Return the findings; refuse if setup has no edit that corrects a finding."""
     listed = tuple(findings)
     hopeless = (
         finding

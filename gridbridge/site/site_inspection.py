@@ -139,7 +139,7 @@ def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
-    """Return the state of every transfer queue instance, as far as the cell tells."""
+    """Return the state of every transfer queue instance that the cell lists."""
     home = configured_cluster_address(policy, policy.site.cluster)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)

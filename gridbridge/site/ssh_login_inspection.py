@@ -1,4 +1,4 @@
-"""Tests what jobs by ssh need: users' keys, rsync, and safe stage folders."""
+"""Tests the requirements of jobs by ssh: users' keys, rsync, and safe stage folders."""
 
 import os
 import pwd
@@ -33,7 +33,7 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
-    """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
+    """Return for each cluster by ssh the host that lacks rsync; empty if all hosts have rsync."""
     missing_here = (
         "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
     )
@@ -81,7 +81,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
 def _people(policy: Policy, named: UserMap) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
-    If a cluster lists users, only listed users have an account there.
+    If a cluster lists users, only listed users have an account at the cluster.
     """
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:

@@ -33,7 +33,7 @@ QUARTER, TENTH = 4, 10  # shares of slots, from Transfer Queues how-to, Configur
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueRequest:
-    """The transfer queue that the command line asks for; None values are chosen by setup."""
+    """The transfer queue requested on the command line; setup chooses values for None."""
 
     cluster: str
     queue: str | None = None
@@ -178,7 +178,7 @@ def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
-    """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
+    """Return a remote cluster's batch slots, except those of its own transfer queues."""
     remote = configured_cluster_address(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 

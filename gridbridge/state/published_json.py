@@ -48,7 +48,7 @@ QUIET = "rebalance-quiesced.json"
 
 
 def encode_published_value(value: object) -> bytes:
-    """Encode a value as a published JSON file."""
+    """Encode a value as the content of a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
@@ -190,7 +190,7 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
 def publish_rebalance_round_begin(
     kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
 ) -> None:
-    """Publish that a round began; an earlier unfinished round keeps its begin."""
+    """Publish that a rebalancing round began; an earlier unfinished round keeps its begin."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
@@ -203,7 +203,7 @@ def publish_rebalance_round_begin(
 def publish_rebalance_round_end(
     kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
 ) -> None:
-    """Publish that a round ended."""
+    """Publish that a rebalancing round ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
     published_files.publish_file(
         _path(kind, folder), encode_published_value(replace(last, ended_at=at))
@@ -213,7 +213,7 @@ def publish_rebalance_round_end(
 def read_published_rebalance_round(
     kind: RebalanceRoundKind, folder: str = PUBLISHED
 ) -> PublishedRebalanceRound | None:
-    """Return the published times of a kind of round; None if none ever began.
+    """Return the published times of a kind of round; None if no round of the kind ever began.
 
     Raises StateError for a file that the service did not write.
     """

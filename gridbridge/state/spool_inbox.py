@@ -100,7 +100,7 @@ class SpoolInbox:
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
-        """Return these messages again in the next call of `read`."""
+        """Return these spool messages again in the next call of `read`."""
         self._reader.again(map(os.path.basename, paths))
 
     def stage_of(self, path: str) -> str:
@@ -231,7 +231,7 @@ class SpoolInbox:
             )
 
     def _remove(self, name: str) -> bool:
-        """Remove a file or an empty folder; False if it stays."""
+        """Remove a file or an empty folder of the spool; False if it stays."""
         path = f"{self._folder}/{name}"
         try:
             safe_files.remove_file(path)
@@ -253,7 +253,7 @@ def _remove_folder(path: str) -> bool:
 def _apart(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """Split entries into foreign folders and files."""
+    """Split spool entries into foreign folders and files."""
     folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):

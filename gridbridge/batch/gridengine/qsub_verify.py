@@ -23,7 +23,7 @@ LEAVES = {  # field of qsub -verify: element of qstat -j -xml
 
 
 def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
-    """Return the job that qsub printed, as XML; ParseError if it printed none."""
+    """Return the job that qsub printed, as XML; ParseError if the output has no job."""
     text = _without_script(output).decode("utf-8", "replace")
     fields = dict(reversed(FIELD.findall(text)))  # the first line of a field counts
     if "job_number" not in fields:

@@ -120,7 +120,7 @@ def query_begun_indices(
 ) -> dict[int, frozenset[int]]:
     """Return the indices of array tasks that have begun and not ended.
 
-    `qstat -j` does not show which of the other tasks wait.
+    `qstat -j` does not show whether other tasks still wait.
     """
     answer = _ask(
         cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
@@ -160,7 +160,7 @@ def _flush_s(reporting: str) -> float:
 
 
 def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return what the qmaster knows of a job, empty if it does not know the job."""
+    """Return the qmaster's data about a job, empty for an unknown job."""
     answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 

@@ -135,7 +135,7 @@ def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
 def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other jobs of this name; released jobs were renamed.
 
-    Arrays are found even if somebody renamed them.
+    Arrays are found even if an operator has renamed them.
     """
     return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
@@ -269,7 +269,7 @@ def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
 
 
 def restore_start_time(cell: GridEngineCell, job: str) -> str:
-    """Restore a job's own start time; a start time that somebody set meanwhile stays.
+    """Restore a job's own start time; a start time that a user set meanwhile stays.
 
     Returns the text that its owner wrote in place of the kept time, if that is no time.
     """
@@ -334,9 +334,9 @@ def delete_job(cell: GridEngineCell, job: str) -> None:
 
 
 def delete_waiting_job(cell: GridEngineCell, job: str) -> bool | None:
-    """Delete a job; say whether it was waiting, None if it did not exist.
+    """Delete a job; return whether it was waiting, or None if it did not exist.
 
-    The qmaster's answer tells whether it removed a waiting job or kills a started one.
+    The qmaster's answer shows whether a waiting job was removed or a started job is killed.
     """
     answer = run_client(cell, client_commands.delete_job_command(cell, job))
     words = answer.stdout + answer.stderr
@@ -373,7 +373,7 @@ def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
 def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
     """Return the state of a job, or of a task `12.3`; UNSEEN if it is not listed.
 
-    Raises ParseError for a truncated answer, which tells nothing.
+    Raises ParseError for a truncated answer, from which no state follows.
     """
     # most transfers need no state letters
     from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters

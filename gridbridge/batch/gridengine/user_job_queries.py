@@ -38,10 +38,10 @@ def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> Submit
 
 
 def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None:
-    """Return a listed job's states and hindrances; None if it is not listed.
+    """Return a listed job's states and hindrances; None for an unlisted job.
 
-    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries it
-    about a waiting job. Only the job's owner and operators get an answer.
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries why
+    a waiting job does not start. Only the job's owner and operators get an answer.
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions also exit with status 1

@@ -92,14 +92,14 @@ class _OarJobGroup(NamedTuple):
 
 
 class _JobSample(NamedTuple):
-    """A job that is shown in full, with the tasks of its array in the same state."""
+    """A job with full details, and the tasks of its array in the same state."""
 
     job: OarJob
     tasks: tuple[int, ...]
 
 
 def query_demand_outputs(server: OarServer) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return what oarnodes and oarstat print, the halted nodes that answer, and this host.
+    """Return the output of oarnodes and oarstat, the reachable halted nodes, and this host's name.
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
@@ -138,7 +138,7 @@ def parse_oar_demand(
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     """Parse the printed outputs; ParseError if they are incomplete or without resources.
 
-    `queue` is the name of the queue for all jobs but best-effort ones.
+    `queue` names the queue for all jobs except best-effort jobs.
     """
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = split_combined_answer(answer + whole)

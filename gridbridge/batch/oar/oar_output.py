@@ -1,6 +1,6 @@
-"""Parses what OAR's programs print (measured: oarstat -f -J and oarnodes -J of 2.5.9).
+"""Parses the output of OAR's programs (measured: oarstat -f -J and oarnodes -J of 2.5.9).
 
-An empty output means that there are no jobs or nodes. A job's events are ordered by their ids.
+An empty output means that OAR has no jobs or nodes. A job's events are ordered by their ids.
 """
 
 import json
@@ -202,7 +202,7 @@ class OarJob:
         )
 
     def why(self, *kinds: str) -> str:
-        """Return the text of the job's first event of these types, empty if there is none."""
+        """Return the text of the job's first event of these types; empty without such an event."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 

@@ -124,7 +124,7 @@ class ClusterObserver:
         job_ids: Callable[[], frozenset[int]],
         sent: Callable[[str], CampaignJobsAtCluster] = _none,
     ) -> None:
-        """Start a query if it is due and none is running.
+        """Start a query if a query is due and no query is running.
 
         `job_ids` returns the jobs to keep in the snapshot. `sent` returns the jobs that campaigns
         submitted, which do not count as pending.
@@ -156,7 +156,7 @@ class ClusterObserver:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
-        """Schedule the next query after the last one."""
+        """Schedule the cluster's next query after the last query."""
         interval_s = query_interval_within_share(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
@@ -171,7 +171,7 @@ class ClusterObserver:
         return replace(answer, snapshot=snapshot, shared=shared)
 
     def dismiss(self) -> None:
-        """Stop querying; a running query finishes by itself."""
+        """Stop querying the cluster; a running query finishes by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
@@ -251,7 +251,7 @@ class ClusterSnapshotSharing:
         self._is_dry = is_dry
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Share a snapshot or the error of a query."""
+        """Share a cluster's snapshot, or the error of a query, with other programs."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
 

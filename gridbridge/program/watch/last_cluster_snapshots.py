@@ -46,7 +46,7 @@ class LastClusterSnapshots:
         self._show = show
 
     def take(self) -> tuple[ClusterQueryResult, ...]:
-        """Return the query results that arrived since the last call."""
+        """Return the cluster query results that arrived since the last call."""
         came = tuple(
             answer for observer in self._observers.values() if (answer := observer.answer())
         )
@@ -59,7 +59,7 @@ class LastClusterSnapshots:
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Drop a cluster's results: its address changed, or it is no longer queried."""
+        """Drop a cluster's results, because its address changed or it is no longer queried."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 

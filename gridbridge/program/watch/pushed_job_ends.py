@@ -32,7 +32,7 @@ class PushedEndRateLimit:
         self._times: deque[float] = deque()
 
     def within(self, ids: list[int]) -> frozenset[int]:
-        """Return these job ids, or none while the rate is above the limit."""
+        """Return these job ids; none while the rate of job ends is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
         while self._times and self._times[0] < now - WINDOW_S:

@@ -35,7 +35,7 @@ class Backoff:
         return True
 
     def forget(self, subject: Hashable) -> None:
-        """Forget the failures of a subject."""
+        """Forget the failures of a subject, whose next attempt may then begin at once."""
         self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:

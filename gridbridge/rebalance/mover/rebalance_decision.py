@@ -40,7 +40,7 @@ class RebalanceScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTarget:
-    """The host or job to rebalance; empty for a round that chooses by itself."""
+    """The host or job to rebalance; empty for a round that chooses its hosts and jobs."""
 
     what: RebalanceScope = RebalanceScope.NONE
     name: str = ""
@@ -49,7 +49,7 @@ class RebalanceTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlan:
-    """The planned moves, with the snapshot and the rules that they follow from."""
+    """The planned moves, with the snapshot and the rules from which they follow."""
 
     snapshot: PlacementSnapshot
     rules: RebalanceSection
@@ -105,7 +105,7 @@ def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) 
 
 
 def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:
-    """Raise ConfigError for a host or job that is not in the snapshot."""
+    """Raise ConfigError for a host or job that the placement snapshot lacks."""
     if not question.what:
         return
     is_of_job = question.what is RebalanceScope.JOB

@@ -1,4 +1,4 @@
-"""Run a rebalancing round as the service account, under the locks of its kind."""
+"""Runs a rebalancing round as the service account, under the locks of the round's kind."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -125,7 +125,7 @@ def _read(policy: Policy) -> None:
 
 @contextmanager
 def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish the begin and end of a round; a failure to publish is ignored.
+    """Publish the begin and end of a rebalancing round; a failure to publish is ignored.
 
     A failed round has no published end, unless a user requested it and sees the failure.
     """

@@ -78,7 +78,7 @@ class TaskRebalancer:
         )
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
-        """Plan the moves, or none while moves are paused.
+        """Plan the moves of tasks; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown host or job.
         """
@@ -94,7 +94,7 @@ class TaskRebalancer:
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> None:
-        """Query the clusters again, and request the moves that are still valid."""
+        """Query the clusters again, and request the task moves that are still valid."""
         del situation
         if not plan.advice.moves:
             return
@@ -134,7 +134,7 @@ class TaskRebalancer:
         self._notes.forget(now - rebalance_note_retention(self._rules))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
-        """Pause all moves, or resume them."""
+        """Pause all moves of tasks and replicas, or resume them."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
 
 

@@ -30,7 +30,7 @@ class DatasetReport:
 
 
 def report_dataset(name: str, path: str) -> DatasetReport:
-    """Report a dataset of the caller, or with OWNER/NAME anybody's to root and the service.
+    """Report a dataset of the caller; root and the service may name any dataset by OWNER/NAME.
 
     Raises GridbridgeError for an unknown dataset.
     """

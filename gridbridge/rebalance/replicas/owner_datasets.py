@@ -51,7 +51,7 @@ class OwnerDatasets:
         self._replicas = OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
-        """Return all datasets as of their last check."""
+        """Return all the owner's datasets as of their last check."""
         return [self._records.load(name) for name in self._records.names()]
 
     def add(
@@ -173,7 +173,7 @@ class OwnerDatasets:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
-        """Lock a dataset and yield it."""
+        """Lock a dataset against other commands, and yield it."""
         _require_name(name)
         self._records.load(name)  # an unknown dataset gets no lock file
         with self._records.alone(name):
@@ -247,7 +247,7 @@ def _any(names: Iterable[str]) -> str:
 
 
 class OwnerDatasetsForService(OwnerDatasets):
-    """A person's datasets with the acts that the service may request."""
+    """A person's datasets, with the acts that the service may request on them."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
         """Return a dataset's last state and whether a command changes it; None if unknown."""
@@ -258,7 +258,7 @@ class OwnerDatasetsForService(OwnerDatasets):
     def seen(self, name: str) -> tuple[Dataset, bool]:
         """Return an existing dataset's last state and whether a command changes it.
 
-        Raises GridbridgeError when the record can't be read.
+        Raises GridbridgeError if the dataset's record can't be read.
         """
         return self._records.load(name), self._records.is_busy(name)
 
@@ -309,7 +309,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             return outcome
 
     def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
-        """Return the service's acts on a dataset, the newest last."""
+        """Return the service's acts on a dataset, the newest act last."""
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:

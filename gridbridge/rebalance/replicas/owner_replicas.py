@@ -163,7 +163,7 @@ class OwnerReplicaManager:
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
-        """Read every replica, and record its state."""
+        """Read every replica of a dataset, and record whether each replica is whole."""
         replicas = _at_once(lambda replica: self._checked(dataset, sums, replica), dataset.replicas)
         for replica in replicas:
             dataset = dataset.holding(replica)
@@ -188,7 +188,7 @@ class OwnerReplicaManager:
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedReplicaArea, ...]]:
-        """Remove a replica and its record; a replica that can't be removed stays recorded."""
+        """Remove a replica and its record; an unremovable replica stays recorded."""
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)
@@ -221,7 +221,7 @@ def has_requested_replica_count(dataset: Dataset) -> bool:
 
 
 def _measured(dataset: Dataset, area: StorageArea) -> MeasuredStorageArea:
-    """Measure an area for a dataset, including the bytes of an unfinished copy there."""
+    """Measure an area for a dataset, including the bytes of an unfinished copy in this area."""
     is_begun = area.name in dataset.begun
     return (
         storage_area_access.measure_area_and_begun_copy(area, dataset.name)

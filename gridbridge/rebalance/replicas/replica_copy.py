@@ -76,7 +76,7 @@ class ReplicaCopier:
         *,
         relay: str,
     ) -> Replica:
-        """Make a replica in a prepared area, and return it.
+        """Make a replica in a prepared storage area, and return it.
 
         Raises StorageAreaUnusable with the reason if the copy is not whole.
         """

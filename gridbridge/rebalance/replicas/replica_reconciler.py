@@ -80,7 +80,7 @@ class DatasetActOutcome:
 
 
 class ReplicaReconciler:
-    """One round about datasets: gather, decide, journal entry, apply."""
+    """One rebalancing round for datasets: gather, decide, journal entry, apply."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file; raise StateError when that fails.
+        """Open the state file; raise StateError if that fails.
 
-        `let_go` releases the round's lock while its copies go on under the lock `carrying`. It
+        `let_go` releases the round's lock during its copies, which hold the lock `carrying`. It
         returns whether that succeeded.
         """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -123,7 +123,7 @@ class ReplicaReconciler:
         )
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlan:
-        """Plan the acts on replicas, or none while moves are paused.
+        """Plan the acts on replicas; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown area or dataset.
         """
@@ -215,7 +215,7 @@ class ReplicaReconciler:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
-        """Return why no further act may begin; empty if it may."""
+        """Return why no further act on a replica may begin; empty if an act may begin."""
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
@@ -320,14 +320,14 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
 
 
 def _drained(policy: Policy) -> frozenset[str]:
-    """Return the drained clusters and areas."""
+    """Return the names of the drained clusters and storage areas."""
     return drains.list_drained_clusters() | {
         name for name, area in policy.storage.items() if area.drained
     }
 
 
 def _closed(policy: Policy) -> frozenset[str]:
-    """Return the areas that are drained now."""
+    """Return the storage areas that are drained now."""
     drained = _drained(policy)
     return frozenset(
         name for name, area in policy.storage.items() if {name, area.cluster} & drained
@@ -354,7 +354,7 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list
 
 
 def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
-    """Return the acts that have begun and not ended, by dataset."""
+    """Return the replica acts that have begun and not ended, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 

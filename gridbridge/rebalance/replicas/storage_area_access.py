@@ -192,7 +192,7 @@ _FIRST: dict[str, Lock] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageArea:
-    """A storage area as one account reaches it."""
+    """A storage area with its path and login for one account."""
 
     name: str
     cluster: str
@@ -262,7 +262,7 @@ def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
 
 
 def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredStorageArea:
-    """Measure an area, and the bytes of a dataset's unfinished copy there."""
+    """Measure a storage area, and the bytes of a dataset's unfinished copy in the area."""
     measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
@@ -290,7 +290,7 @@ def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
 def _counted(
     measured: MeasuredStorageArea, area: StorageArea, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
-    """Count bytes in an area that answers; a fault is added to the measurement."""
+    """Count an account's bytes in an area that answers; a fault is added to the measurement."""
     if measured.fault:
         return measured, 0
     try:
@@ -389,7 +389,7 @@ def explain_storage_failures(area: StorageArea) -> Iterator[None]:
 
 
 def _is_away(error: CommandFailed) -> bool:
-    """Say whether the area's state is unknown: not reached, not mounted, or no answer."""
+    """Say whether an area's state is unknown: not reached, not mounted, or no answer."""
     is_unanswered = error.status is None or error.status < 0
     return (
         is_unanswered

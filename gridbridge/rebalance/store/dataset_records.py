@@ -40,7 +40,7 @@ class DatasetRecords:
         self._folder = folder
 
     def names(self) -> list[str]:
-        """Return the sorted names of the datasets."""
+        """Return the sorted names of the owner's datasets."""
         records = (name for name in safe_files.list_folder(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
@@ -59,9 +59,9 @@ class DatasetRecords:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
     def load(self, name: str) -> Dataset:
-        """Load a dataset.
+        """Load a dataset's record.
 
-        Raises GridbridgeError for an unknown one, StateError for an invalid record.
+        Raises GridbridgeError for an unknown dataset, StateError for an invalid record.
         """
         path = self._path(name, RECORD)
         try:
@@ -76,7 +76,7 @@ class DatasetRecords:
     def sums(self, dataset: Dataset) -> dict[str, str]:
         """Return the checksums of a dataset's files.
 
-        Raises StateError if they do not match its record.
+        Raises StateError if the checksums do not match the dataset's record.
         """
         path = self._path(dataset.name, SUMS)
         try:
@@ -114,7 +114,7 @@ class DatasetRecords:
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a command works on a dataset now."""
+        """Say whether a command is working on a dataset."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
@@ -160,7 +160,7 @@ class DatasetRecords:
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Take one of the copy slots into an area; StorageAreaUnusable when all are in use."""
+        """Take one of the copy slots of a storage area; StorageAreaUnusable if all are in use."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):

@@ -76,7 +76,7 @@ Row = Mapping[str, object]
 def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     """Read a placement snapshot and its policy values from a JSON file.
 
-    Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
+    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     try:
         with open(path, "rb") as file:
@@ -100,7 +100,7 @@ class _Reading:
         self.problems: list[str] = []
 
     def messages(self) -> Iterator[str]:
-        """Yield a line for each of the first faults, and the number of the others."""
+        """Yield a line for each of the first faults, and a line with the number of the others."""
         yield from self.problems[:MOST_TOLD]
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
             yield f"{self._path}: {more} more are wrong"
@@ -193,7 +193,7 @@ class _Reading:
         return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
-        """Parse a state; an unknown word gives `unknown`, which no rule moves."""
+        """Parse a host's or task's state; an unknown word gives `unknown`, which no rule moves."""
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
