@@ -10,7 +10,7 @@ BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
 FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
-PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # for `-c` in the wrapper
+PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # PATH before a `-c` command
 RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
 MINDS_THAT = b"(return"  # scripts test with `return` whether they are sourced
 

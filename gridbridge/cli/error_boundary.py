@@ -28,9 +28,9 @@ DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
-INTERRUPTED = 130  # as a shell reports SIGINT
+INTERRUPTED = 130  # exit status that a shell reports for SIGINT
 OBJECTS = 50_000  # allocations before a garbage collection: modules stay loaded
-READER_GONE = 141  # as a shell reports SIGPIPE
+READER_GONE = 141  # exit status that a shell reports for SIGPIPE
 
 _log = logging.getLogger(__name__)
 

@@ -89,7 +89,7 @@ class ReloadableConfiguration:
         """
         self._path = path
         self._clock = clock
-        # before the first read, so that no change is missed
+        # the watch begins before the first read, so that no change is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
         self.in_force, self.refused = _first(path, clock.now(), earlier)
         self._kept = ""  # digest of the file saved for the next service

@@ -22,8 +22,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
-FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
-LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause
+FIRST_PAUSE_S = 5.0  # pause after the first failed cycle: nobody clears a full disk sooner
+LONGEST_PAUSE_S = 60.0  # longest pause; each failure in a row doubles the pause
 NOTHING = "nothing to be done"
 # OSError and RuntimeError: no process, file or thread could start. Any other RuntimeError is a bug.
 FAILURES = (GridbridgeError, OSError, RuntimeError)

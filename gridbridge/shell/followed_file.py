@@ -84,7 +84,7 @@ def _continues(path: str, position: AccountingFilePosition) -> bool:
     try:
         with open(path, "rb", buffering=0) as file:
             return _is_in(file.fileno(), position)
-    except FileNotFoundError:  # the file was renamed, and no new one exists yet
+    except FileNotFoundError:  # the file was renamed, and no new file exists yet
         return False
 
 

@@ -26,7 +26,7 @@ OPTIONS = (
     *("--checksum", "--secluded-args"),
 )
 BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file replaces it
-IN_PLACE = ("--inplace", "--no-whole-file")  # for folders that no job uses yet
+IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error

@@ -37,8 +37,8 @@ NOTHING = (
 Measure = Callable[[], Iterable[MetricFamily]]
 TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
-IDLE_CLIENT_S = 10.0  # for a client that connects and sends nothing
-REQUEST_LIMIT_S = 30.0  # for a request and its response
+IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
+REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
 MAX_CONNECTIONS = 64  # most open connections; each has two threads
 
 

@@ -21,7 +21,7 @@ USAGE = "usage"  # usage that epilogs account for locally, a folder for each per
 FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
 JOBS_A_FOLDER = 1000  # jobs in a subfolder: a site keeps a million files
 LATEST_S = 32503680000  # the year 3000; this also rejects NaN
-WORDS_MAX_BYTES = 64 << 20  # a cluster offers at least one name for each host
+WORDS_MAX_BYTES = 64 << 20  # large, because a cluster offers a name for each host
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
 

@@ -29,10 +29,10 @@ from gridbridge.state.spool_reader import (
 )
 
 MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
-UIDS_TOLD = 5  # uids with folders in the spool that one log line names
+UIDS_TOLD = 5  # most uids in one log line about folders in the spool
 NAMES_A_SCAN = 20_000  # names in a scan: 50,000 took up to 4 s on a busy machine
 REMOVALS_A_SCAN = 10_000  # surplus files in a scan: a tenth of a second on ext4
-ASLEEP_S = 86400  # after this time a starter without a record has given up
+ASLEEP_S = 86400  # age at which a starter without a record has given up
 
 _log = logging.getLogger(__name__)
 

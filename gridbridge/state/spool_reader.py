@@ -22,7 +22,7 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
-UNFINISHED_S = 3600  # after this time the writer of an unfinished file has died
+UNFINISHED_S = 3600  # age at which the writer of an unfinished file has died
 MOST = 5000  # names in a portion: removing as many takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(

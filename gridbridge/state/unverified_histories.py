@@ -14,7 +14,7 @@ from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats
 
-MOST = 1000  # histories of one person
+MOST = 1000  # most histories of one user
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:

@@ -313,7 +313,7 @@ def _shape(
     if not slots:
         raise ValueError("a job that waits for no slots")
     return TaskResourceRequests(
-        slots=slots if slots > 0 else slots + WRAP,  # a negative number is one that wrapped around
+        slots=slots if slots > 0 else slots + WRAP,  # a negative number has wrapped around
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),

@@ -33,7 +33,7 @@ EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say l
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
 LONG_PAST_S = 86400  # age of a past start time: Grid Engine can't reset it to 0
-ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
+ANY_PE = "*"  # wildcard of sge_types(1) wc_pe_name; serial jobs have one slot
 STAYS = f"{OURS}stays"  # context variable of jobs that request remote=false while not pinned
 OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations of complex(5) for strings
 WILD = frozenset("*?[]!&|()")  # characters of expressions (complex(5))

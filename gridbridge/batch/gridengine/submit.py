@@ -59,9 +59,9 @@ JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 END_OF_DETAIL = b"</detailed_job_info>"
 JOBS_A_CALL = 1000
-NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
+NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # errors of `qalter -q`
 ANY_QUEUE = "*"
-DELETED = b"has deleted job"  # for a started job: has registered the job ... for deletion
+DELETED = b"has deleted job"  # answer for a waiting job; a started one is "registered"
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 

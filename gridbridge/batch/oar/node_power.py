@@ -48,7 +48,7 @@ class OarNodeState:
     is_drained: bool
     is_alive: bool
     is_halted: bool
-    is_settled: bool  # no state change is pending
+    is_settled: bool  # whether no state change is pending
 
 
 def node_state_command(word: str, host: str) -> Argv:

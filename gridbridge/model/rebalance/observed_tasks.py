@@ -52,13 +52,13 @@ class ObservedTasks:
     """Campaigns, transferred tasks and answers of all clusters at one moment."""
 
     now: datetime
-    answers: Mapping[str, ClusterSnapshot | None]  # by cluster; None: no answer
+    answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
     campaigns: tuple[Campaign, ...] = ()  # unfinished campaigns
     tasks: tuple[ListedCampaignTask, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that no automatic round may move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # by campaign: tasks at no cluster
+    unsent: Mapping[int, int] = field(default_factory=dict)  # number of unsent tasks by campaign
     closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time

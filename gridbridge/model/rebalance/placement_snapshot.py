@@ -101,7 +101,7 @@ class PlacementJobOrDataset:
     max_per_host: int | None = None  # most copies of the job's tasks on a host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
     resting: frozenset[str] = frozenset()  # barred hosts: an action on the job failed recently
-    away: frozenset[str] = frozenset()  # barred hosts: the job's copies there are unreadable
+    away: frozenset[str] = frozenset()  # barred hosts with unreadable copies of the job
     full: frozenset[str] = frozenset()  # barred hosts: no task of the job could start now
     owner: str = ""  # repairs and evacuations serve the owners in turn
     spare: int = 0  # copies beyond the requested number: spare copies are not moved

@@ -56,8 +56,8 @@ class SetupEdit:
     cell: str = ""  # cluster name in gridbridge.toml
     kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
     name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
-    attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
-    value: str = ""  # for ADD_QUEUE: one attribute a line; for SHELL: the command line
+    attribute: str = ""  # copied queue of ADD_QUEUE; empty: the cell's template
+    value: str = ""  # ADD_QUEUE: one attribute a line; SHELL: the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class WantedTransferQueue:
     renamed: Mapping[str, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # parallel environment: reason
     resources: tuple[str, ...] = ()  # requestable resources of the mapping
-    people: tuple[str, ...] = ()  # users with a remote account; empty: any user may have one
+    people: tuple[str, ...] = ()  # users with a remote account; empty: possibly all users
 
     @property
     def prefix(self) -> str:

@@ -141,7 +141,7 @@ class BalancerFacts:
     """All facts that the check of the balancer's set-up needs."""
 
     host: str  # the host that runs the check
-    uid: int  # of the balancer's account; 0: no such account
+    uid: int  # uid of the balancer's account; 0: no such account
     paths: Mapping[str, PathFacts] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     sudoers: str = ""

@@ -238,7 +238,7 @@ class SharedClusterSnapshot:
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
-    is_regular: bool = False  # from the poller, which queries regularly
+    is_regular: bool = False  # whether the poller shared it, which queries regularly
 
 
 class ClusterSnapshotSharing:

@@ -322,5 +322,5 @@ class OwnerDatasetsForService(OwnerDatasets):
         record = OwnerRecordedReplicaAct(
             at=self._clock.now(), target=target, source=source, why=why
         )
-        with suppress(GridbridgeError):  # disk full: the act itself has succeeded
+        with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
             self._records.note_done(outcome.dataset.name, record)

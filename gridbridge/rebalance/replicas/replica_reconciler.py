@@ -53,7 +53,7 @@ from gridbridge.state.database import StateFile
 KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer
 LONGEST = timedelta(days=2)  # two acts in a row of at most a day each
 BEGINS_S = 3600.0  # then the round starts no more acts, and the next round may start
-LOOK_S = 5.0  # between two checks of this limit
+LOOK_S = 5.0  # pause between two checks of the round's time limit
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
 LATE = "its round began nothing more after an hour: the next one does"

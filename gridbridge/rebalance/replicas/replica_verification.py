@@ -19,7 +19,7 @@ from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-LONGEST_S = 3600.0  # then no further dataset is read
+LONGEST_S = 3600.0  # time after which the round starts no further dataset
 AGAIN_S = 3600.0  # pause before an unreadable dataset is read again
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import LIST_BYTES
 
 LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower disk counts as hanging
-A_FILE_S = 0.02  # to open one file on a distant, busy file server
+A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
 A_CALL = 100  # most files in one remote command
