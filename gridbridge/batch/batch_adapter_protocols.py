@@ -224,7 +224,7 @@ class RefusedJobMarker(Protocol[Where]):
     ) -> bool:
         """Keep a job out of all transfer queues, in the first variant that could run at home.
 
-        `own` is the job's request. False, without any change, if no variant could run.
+        `own` is the job's request. Returns False, without any change, if no variant could run.
         """
         ...
 
@@ -244,7 +244,7 @@ class WaitingJobRecaller(Protocol[Where]):
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a job's state."""
+        """Return a remote job's state."""
         ...
 
     def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:

@@ -53,7 +53,7 @@ class CampaignArrayEndReader(Protocol[Where]):
         ...
 
     def query_array_limits(self, where: Where, /) -> ArrayLimits:
-        """Return the cluster's limits on arrays."""
+        """Return the cluster's limits on array jobs."""
         ...
 
 
@@ -80,7 +80,7 @@ class LocalTaskGuard(Protocol[Where]):
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the current requests of jobs; gone jobs are left out.
 
-        The result is empty if every guard already shows in the job list.
+        The result is empty for systems whose job list already shows every guard.
         """
         ...
 
@@ -99,7 +99,7 @@ class LocalTaskGuard(Protocol[Where]):
         ...
 
     def restore_queue_list(self, where: Where, local: TransferId, /) -> None:
-        """Give a job its own queue list back."""
+        """Restore a job's own queue list."""
         ...
 
     def require_runnable_variant(
@@ -122,7 +122,7 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` or `no`: whether a job is rerun after its host was lost.
 
-        `of_queues` decides that for jobs without `-r`, from the request and the `rerun` setting of
+        For a job without `-r`, `of_queues` decides this from the request and the `rerun` setting of
         each home queue.
         """
         ...
@@ -169,7 +169,7 @@ class HostTagStore(Protocol[Where]):
     """Keeps tags of hosts that are halted and woken."""
 
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
-        """Return the tags of all hosts that have any."""
+        """Return the tags of all tagged hosts."""
         ...
 
     def list_taggable_hosts(self, where: Where, /) -> tuple[str, ...]:

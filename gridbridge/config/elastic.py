@@ -40,7 +40,7 @@ class ProviderKindKeys:
 
 
 def _text(key: str) -> str:
-    """Return the expected form of a required key."""
+    """Return the expected form of a required key's value."""
     form = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
     return form.get(key, WORD).right.removesuffix(", or empty")
 

@@ -65,7 +65,7 @@ class MappingSections:
         }
 
     def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
-        """Yield the text of every rule."""
+        """Yield the TOML text of every mapping rule."""
         for cluster, rules in value.items():
             for (kind, name), rule in rules.items():
                 title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"

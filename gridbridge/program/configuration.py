@@ -51,7 +51,7 @@ Earlier = Callable[[], ActiveConfiguration | None]  # returns the previous servi
 
 
 def _none() -> None:
-    """Return no previous configuration."""
+    """Return None, as there is no previous configuration."""
 
 
 class ConfigurationFileWatch:
@@ -153,7 +153,7 @@ class ReloadableConfiguration:
         return is_news
 
     def shown(self) -> PublishedConfigurationStatus:
-        """Return the published view of the configuration."""
+        """Return the published view of the configuration and its errors."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,

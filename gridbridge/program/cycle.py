@@ -47,7 +47,7 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         ...
 
     def decide(self, situation: Seen) -> Plan:
-        """Plan the cycle without any side effect."""
+        """Plan the cycle's acts without any side effect."""
         ...
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:

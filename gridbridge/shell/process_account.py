@@ -13,8 +13,8 @@ MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 def become_account(name: str, remedy: str = "") -> None:
     """Switch this process to an account for good.
 
-    Only root and the account itself may do so; anyone else gets StateError. `remedy` is
-    added to the message when the account does not exist and says how to create it.
+    Only root and the account itself may do so; any other account gets StateError. `remedy` says how
+    to create a missing account, and is added to the error message.
     """
     try:
         account = pwd.getpwnam(name)

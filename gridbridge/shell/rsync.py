@@ -232,12 +232,12 @@ class RsyncOutput:
                 continue
 
     def progress(self) -> str:
-        """Return the last complete progress line."""
+        """Return rsync's last complete progress line."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
     def words(self) -> str:
-        """Return the first part of the error output."""
+        """Return the first part of rsync's error output."""
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 

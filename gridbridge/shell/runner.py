@@ -47,7 +47,7 @@ class CompletedProgram:
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    """Do nothing, as the default callback."""
 
 
 _after_each: "Callable[[], None]" = _nothing

@@ -244,7 +244,7 @@ def _is_unread(source: int) -> bool:
 def _fail(
     login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
 ) -> CompletedProgram:
-    """Raise the error for an incomplete answer."""
+    """Raise the error for an incomplete answer over ssh."""
     last = _last_words(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)

@@ -58,7 +58,7 @@ class SshSessionsOfProgram(OpenSshClient):
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a login ahead of the first request.
+        """Start the ssh login ahead of the first request.
 
         Raises ProgramNotStarted if no client can be started.
         """
@@ -127,7 +127,7 @@ class SshSessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether the answer exceeds the limit."""
+        """Say whether the answer exceeds its byte limit."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:

@@ -77,7 +77,7 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
-    """Return accounts whose names other accounts took, with the owners, and whether names were cut.
+    """Return account names taken by other owners, each with the owner, and whether names were cut.
 
     None if the area can't be listed.
     """

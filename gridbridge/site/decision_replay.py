@@ -53,7 +53,7 @@ SQLITE = "sqlite:///"
 
 
 class UnknownDecision(GridbridgeError):
-    """No journalled decision has this number."""
+    """Raised when no journalled decision has the requested number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class DecisionReplay:
         return self.kept == self.now
 
     def summarize(self, actions: Iterable[str]) -> list[str]:
-        """Return actions as sentences for people."""
+        """Return the decision's actions as sentences for people."""
         return PROGRAMS[self.decision.program].summarize(list(actions))
 
 

@@ -106,17 +106,17 @@ def _elastic_families(folder: str) -> Iterable[MetricFamily]:
 
 
 class MetricsAddressUnavailable(GridbridgeError):
-    """The server can't listen on an address."""
+    """Raised when the metrics server can't listen on its address."""
 
 
 class _Families(Collector):
-    """Collects the metrics anew for each request."""
+    """Collects all metrics anew for each request."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family."""
+        """Yield every metric family."""
         return map(_metric, self._measure())
 
 
@@ -153,7 +153,7 @@ class _ConnectionLimit:
 
     @contextmanager
     def among(self, connection: socket.socket) -> Iterator[None]:
-        """Count a connection as open within the context."""
+        """Count a client's connection as open within the context."""
         with self._turn:
             self._open[connection] = None
             if len(self._open) > self._most:
@@ -194,7 +194,7 @@ def _time_limited_handler(
             return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
 
         def log_message(self, *_: object) -> None:
-            """Log nothing."""
+            """Log no HTTP requests."""
 
     return Brief
 

@@ -214,14 +214,14 @@ def setup_steps_of_findings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeClusterSettings:
-    """The local cluster's settings for the transfer queues of a host."""
+    """The home cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
     slots: Mapping[str, int]  # slots of each queue on the host
 
 
 def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:
-    """Read the local cluster's settings.
+    """Read the home cluster's settings for a transfer queue.
 
     CommandFailed or StateError without an answer.
     """
@@ -267,7 +267,7 @@ def read_transfer_queue_setup(
 def _away(
     policy: Policy, request: WantedTransferQueue, home: CellQconfSettings
 ) -> CellQconfSettings:
-    """Read the remote cluster's settings."""
+    """Read the remote cluster's settings for a transfer queue."""
     remote = configured_cluster_address(policy, request.remote)
     return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
 
@@ -299,7 +299,7 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
 
 
 def _named(edit: SetupEdit) -> str:
-    """Describe an edit that belongs to no finding."""
+    """Describe an edit of a set-up that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == SetupEditVerb.SHELL and edit.name:
         return f"take away {edit.name}"

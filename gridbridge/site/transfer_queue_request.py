@@ -48,7 +48,7 @@ def complete_queue_request(
 ) -> WantedTransferQueue:
     """Complete a queue request from gridbridge.toml, else from an existing queue.
 
-    Values that are in neither follow from the remote cluster's size.
+    Values that neither source sets follow from the remote cluster's size.
     """
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:

@@ -59,7 +59,7 @@ def to_json_types(value: object) -> object:
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published value.
+    """Read a published JSON value.
 
     None for a missing file, StateError for a file that the service did not write.
     """

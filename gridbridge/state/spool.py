@@ -36,8 +36,8 @@ def create_wake_fifo(spool: str = SPOOL) -> str:
 def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Create a starter's FIFO if it is missing.
 
-    Others may write to it, because the service is another user. Only the service can list the
-    names.
+    Other users may write to the FIFO, because the service is another user. Only the service can
+    list the names.
     """
     path = f"{spool}/{WAKE}/{name}"
     try:

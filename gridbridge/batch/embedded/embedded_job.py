@@ -52,7 +52,7 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """The job's state as qstat's letters."""
+        """The job's state in qstat's letters."""
         return render_job_state_letters(self.facts)
 
 

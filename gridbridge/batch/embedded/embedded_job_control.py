@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Hold a waiting job; a running job goes on."""
+    """Hold a waiting job; a running job continues."""
     with database.change():
         database.set(database.job(number).id, held=1)
 
@@ -32,7 +32,7 @@ def release_embedded_job(database: EmbeddedJobStore, number: int, name: str) -> 
 
 
 def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Stop a running job, or hold a waiting one."""
+    """Suspend a running job, or hold a waiting job."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGSTOP)

@@ -78,7 +78,7 @@ LOST = "its keeper died: nobody saw its end"
 
 
 def decode_sqlite_text(content: bytes) -> str:
-    """Decode a stored text."""
+    """Decode a text that SQLite stores as bytes."""
     return content.decode("utf-8", "surrogateescape")
 
 
@@ -88,7 +88,7 @@ def encode_for_sqlite(value: object) -> object:
 
 
 def decode_from_sqlite(value: Any) -> Any:
-    """Decode a stored value: bytes become text."""
+    """Decode a value from SQLite: bytes become text."""
     return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
@@ -180,12 +180,12 @@ class EmbeddedJobStore:
         self.keepers = JobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
-        """Say whether the cluster's folder still exists."""
+        """Say whether the embedded cluster's folder still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Run a block as one write transaction."""
+        """Run a block as one write transaction of the SQLite file."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -228,7 +228,7 @@ class EmbeddedJobStore:
 
     @property
     def yielding(self) -> int:
-        """The number of slots that preemptible jobs use."""
+        """The number of the cluster's slots that preemptible jobs use."""
         return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
     def add(self, request: EmbeddedJobRequest, owner: str) -> int:
@@ -310,7 +310,7 @@ class EmbeddedJobStore:
         return has
 
     def queues(self) -> list[EmbeddedTransferQueue]:
-        """Return the transfer queues, by name."""
+        """Return the embedded cluster's transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
         return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
 
@@ -362,7 +362,7 @@ class EmbeddedJobStore:
         return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
-        """Change columns of a job's row."""
+        """Change columns of a job's row in the SQLite file."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_for_sqlite, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names

@@ -68,7 +68,7 @@ def remove_job_private_folder(folder: str, job: int) -> None:
 def _start(
     database: EmbeddedJobStore, opened: Container[str]
 ) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next job; None if no job can start."""
+    """Start the next waiting job; None if no job can start."""
     child = None
     try:
         with database.change():

@@ -16,12 +16,12 @@ class JobKeeperLocks:
         self._ours: set[int] = set()
 
     def take(self, job: int) -> None:
-        """Lock a job as its keeper."""
+        """Lock a job, as its keeper."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
     def let_go(self, job: int) -> None:
-        """Unlock a job."""
+        """Unlock a job, as its keeper."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 

@@ -1,7 +1,7 @@
 """Runs the methods of an embedded transfer queue as Grid Engine's execd would (queue_conf(5)).
 
-A starter runs instead of the job, methods instead of signals, and an epilog after the end. The load
-sensor is asked when a job waits for the queue; without fresh load values the queue is closed.
+A starter replaces the job, methods replace signals, and an epilog runs after the end. The load
+sensor is called if a job waits for the queue; without fresh load values the queue is closed.
 """
 
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransferQueue

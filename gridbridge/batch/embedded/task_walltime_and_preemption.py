@@ -1,7 +1,7 @@
 """Ends a running task at its walltime, or when it is preempted by a waiting job.
 
-The task's keeper checks both. A preempted task gets the signals of sge-methods/preempt: it learns
-that it is preempted, gets the checkpoint signal, and is killed ten seconds later.
+The task's keeper checks both conditions. A preempted task gets the signals of sge-methods/preempt:
+a signal that announces the preemption, then the checkpoint signal, then SIGKILL after ten seconds.
 """
 
 import os

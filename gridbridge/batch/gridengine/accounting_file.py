@@ -1,7 +1,7 @@
 """Reads a cell's accounting file, and determines a job's final end from its records.
 
 8.1.9 writes line feeds of a job's request into its record unchanged, so any user of the cell can
-forge whole records of another's job. A record is evidence, never proof.
+forge whole records of another user's job. A record is evidence, never proof.
 """
 
 import logging
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the end that a job's records tell, and whether they contradict each other.
+    """Return the end that a job's records show, and whether the records contradict each other.
 
     Contradicting ends are not believed. Runs that were requeued, ends in the future, and parts of a
     parallel job are ignored; a run whose end nobody saw contradicts no other.

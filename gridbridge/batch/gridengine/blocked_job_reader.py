@@ -169,7 +169,7 @@ class _Crowd:
 
     @property
     def cell(self) -> CellRequestsAndResources:
-        """Everything that was gathered."""
+        """All jobs, tasks and resources that were gathered."""
         return CellRequestsAndResources(
             asked=tuple(self._asked.values()),
             holders=tuple(self._holders),

@@ -22,7 +22,7 @@ VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all hosts that have any."""
+    """Return the tags of all tagged hosts."""
     document = (
         run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,)))
         .checked()

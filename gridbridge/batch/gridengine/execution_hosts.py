@@ -165,7 +165,7 @@ def set_queue_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> 
 
 
 def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
-    """Give a host a seq_no after the other hosts, so that jobs fill those first.
+    """Give a host a seq_no above other hosts, so that jobs fill the other hosts first.
 
     This works if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that has
     a number keeps it.
@@ -207,10 +207,10 @@ def disable_host_queues(cell: GridEngineCell, host: str) -> None:
 def enable_host_queues(
     cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES
 ) -> tuple[str, ...]:
-    """Enable the queue instances of a host; CommandFailed if one stays disabled.
+    """Enable the queue instances of a host; CommandFailed if an instance stays disabled.
 
-    Suspended best-effort instances are resumed first. Instances of `closed` queues stay as they
-    are; the disabled ones of these queues are returned.
+    Suspended best-effort instances are resumed first. Instances of `closed` queues are not
+    changed; the disabled instances of these queues are returned.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:

@@ -107,10 +107,10 @@ def lines_with_field_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, byt
 def is_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line lies in the middle of another job's accounting record.
 
-    A job's request may contain line feeds, so a user can forge a line. If the line before does not
-    end as records do, its record continues in this line. If the line after does not begin as
-    records do, this record continues there. Nobody can make another's line a part of their own
-    record. A JSON file contains only objects, and an object contains no line feed.
+    A job's request may contain line feeds, so a user can forge a line. If the preceding line does
+    not end as records do, its record continues in this line. If the following line does not begin
+    as records do, this record continues in it. Nobody can make another user's line a part of their
+    own record. A JSON file contains only objects, and an object contains no line feed.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]

@@ -196,7 +196,7 @@ def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
 
 
 def query_object(cell: GridEngineCell, *options: str) -> bytes:
-    """Return qconf's output about an object."""
+    """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
 
 

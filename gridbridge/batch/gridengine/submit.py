@@ -311,7 +311,7 @@ def pin_job_to_queue(
 def restore_queue_list(
     cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 ) -> str:
-    """Give a job its own queue list back.
+    """Restore a job's own queue list.
 
     If these queues no longer exist, the job may start in any queue, and the list is returned.
     """

@@ -148,7 +148,7 @@ def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool
 def query_tasks_on_hosts(
     cell: GridEngineCell, hosts: Sequence[str]
 ) -> Mapping[str, tuple[RunningHostTask, ...]]:
-    """Return the tasks that run on hosts now."""
+    """Return the tasks that run on the given hosts now."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, tasks_on_hosts_command(cell, hosts[at : at + AT_ONCE]))

@@ -1,7 +1,7 @@
 """Builds command lines of OAR's programs from values (oarsub(1), oardel(1), ...).
 
 These programs are setuid, so their caller can't kill them, and without their database they retry
-for ever. An alarm(2) that is set before them ends them nevertheless (execve(2) keeps it).
+for ever. An alarm(2) that is set before execve(2) stays set and ends them.
 """
 
 from gridbridge.model.job_request import (

@@ -57,7 +57,7 @@ class OarNodeSlotCounts(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The slots of the smallest node."""
+        """The number of slots of the smallest node."""
         return min(self.every, default=1)
 
 

@@ -322,8 +322,8 @@ def _killed_by(job: OarJob) -> str:
 def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
 
-    A suspected node is included: OAR accepts requests for it, and most come back soon. Other names
-    are decided by OAR's admission rules.
+    A suspected node is included: OAR accepts requests for the node, and most suspected nodes come
+    back soon. OAR's admission rules decide about other names.
     """
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [

@@ -37,7 +37,7 @@ BLOCKING_STATES = (
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the moves of one automatic round.
+    """Plan the moves of one automatic rebalancing round.
 
     The first failed host with movable copies is evacuated. No balancing begins while tasks are
     moving. Otherwise the lightest host, then the heaviest host, then the job with the largest

@@ -200,7 +200,7 @@ class ProjectedPlacement:
         return self._by_load[kind]
 
     def zones(self, kind: str) -> frozenset[str]:
-        """Return the zones of the live hosts of a kind."""
+        """Return the zones of the live hosts of one kind."""
         return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:

@@ -47,7 +47,7 @@ class PlacementTaskState(StrEnum):
 
 
 class TaskNotMovedReason(StrEnum):
-    """Why a task in state STAYING is not moved."""
+    """The reasons why a task in state STAYING is not moved."""
 
     HELD = "held"  # the task is held, or has not waited long enough
     DROPPED = "dropped"  # a recent move of the task failed
@@ -131,7 +131,7 @@ class PlacementTask:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The job's name and the task number."""
+        """The key of the task: the job's name and the task number."""
         return self.job, self.number
 
     @property

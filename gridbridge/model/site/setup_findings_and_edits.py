@@ -13,7 +13,7 @@ from gridbridge.model.qconf_attributes import QconfSettings
 
 
 class FindingSeverity(StrEnum):
-    """The result of one check item."""
+    """The result of one item of `gridbridge check`."""
 
     OK = "ok"
     NOTE = "note"  # a common weakness; counts as OK

@@ -245,7 +245,7 @@ class ClusterSnapshotSharing:
     """Reads and writes the shared cluster snapshots."""
 
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the table; a dry run writes nothing."""
+        """Open the table of shared snapshots; a dry run writes nothing."""
         self._answers = LastClusterQueryRows(database)
         self._clock = clock
         self._is_dry = is_dry

@@ -126,7 +126,7 @@ class OarJobEndListener:
         return self._rate.within(self._take())
 
     def stop(self) -> None:
-        """Stop listening; the thread ends within seconds."""
+        """Stop listening for job ends; the thread ends within seconds."""
         self._stopped.set()
 
     def _listen_on(self) -> None:

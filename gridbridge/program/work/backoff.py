@@ -11,7 +11,7 @@ def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:
 
 
 class Backoff:
-    """Tracks when each subject may be tried again."""
+    """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
 
     def __init__(
         self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S

@@ -13,8 +13,8 @@ Waiting = deque[list[ReplicaActRecord]]
 class FairReplicaActQueue:
     """A queue of pending replica acts that takes owners by turns.
 
-    The queue limits an owner's simultaneous copies into one area; copies into other areas may
-    overtake.
+    The queue limits an owner's simultaneous copies into one area. Copies into other areas may
+    overtake copies that wait.
     """
 
     def __init__(

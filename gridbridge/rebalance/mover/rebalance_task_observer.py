@@ -62,7 +62,7 @@ class RebalanceTaskObserver:
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def look(self) -> ObservedTasks:
-        """Return all tasks as observed now."""
+        """Query all clusters, and return campaign and transferred tasks as they are now."""
         campaigns = tuple(
             campaign
             for campaign in self._campaigns.unfinished()

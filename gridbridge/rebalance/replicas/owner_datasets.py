@@ -181,7 +181,7 @@ class OwnerDatasets:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        """Lock a dataset and yield it with its checksums."""
+        """Lock a dataset against other commands, and yield it with its checksums."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
 

@@ -61,7 +61,7 @@ def copy_files_by_rsync(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCopier:
-    """Makes replicas, and reports their progress."""
+    """Makes replicas, and reports the progress of each copy."""
 
     clock: Clock
     tell: Tell

@@ -223,7 +223,7 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[ReplicaActRecord], ends: list[DatasetActOutcome]
     ) -> list[tuple[ReplicaActRecord, str]]:
-        """Record the outcomes of a dataset's acts."""
+        """Record the outcomes of a dataset's replica acts."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)

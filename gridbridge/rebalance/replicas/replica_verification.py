@@ -77,7 +77,7 @@ def _lines(
 ) -> list[list[DelegatedDataset]]:
     """Return each owner's due datasets, oldest first; recently served owners come last.
 
-    A dataset to retry is due at any time.
+    The datasets in `again` are due at any time, to retry a failed verification.
     """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():

@@ -208,15 +208,15 @@ class StorageArea:
 
     @property
     def own(self) -> str:
-        """The account's folder in the area."""
+        """The path of the account's folder in the storage area."""
         return f"{self.path}/{self.account}{self.word}"
 
     def replica(self, name: str) -> str:
-        """Return the folder of a dataset's replica."""
+        """Return the path of the folder of a dataset's replica in the storage area."""
         return f"{self.own}/{name}"
 
     def part(self, name: str) -> str:
-        """Return the folder of a dataset's unfinished copy."""
+        """Return the path of the folder of a dataset's unfinished copy in the storage area."""
         return f"{self.own}/.{name}.part"
 
 

@@ -106,7 +106,7 @@ class _Reading:
             yield f"{self._path}: {more} more are wrong"
 
     def snapshot(self, content: object) -> PlacementSnapshot:
-        """Parse the whole snapshot."""
+        """Parse the whole placement snapshot."""
         top = self._table(content, "", KEYS)
         snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _inner_table(table: Row, key: str) -> object:
-    """Return a nested table; null counts as empty."""
+    """Return a nested table of the snapshot file; null counts as empty."""
     inner = table.get(key)
     return {} if inner is None else inner
 

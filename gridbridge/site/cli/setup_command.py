@@ -275,7 +275,7 @@ def apply_or_print_setup_steps(
 
 
 def print_setup_script(steps: Sequence[SetupStep]) -> None:
-    """Print the steps as a shell script."""
+    """Print the steps of a set-up as a shell script."""
     environment = ""
     for step in steps:
         if step.environment and step.environment != environment:
@@ -289,7 +289,7 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
 
 
 def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
-    """Apply the steps, and print a line for each."""
+    """Apply the steps of a set-up, and print a line for each step."""
     service.apply_setup_steps(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
     if not steps:
         output.print_line("nothing to do")

@@ -185,7 +185,7 @@ def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
 
 
 def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
-    """Return the column values of a campaign."""
+    """Return a campaign's column values for the state file."""
     values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
     return values | {"jdl": asdict(campaign.jdl)}
 
@@ -197,7 +197,7 @@ def campaign_from_row(row: dict[str, Any]) -> Campaign:
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
-    """Return the JDL of its stored JSON values."""
+    """Return the JDL that is stored as JSON values."""
     clusters = {name: JdlClusterSettings(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}

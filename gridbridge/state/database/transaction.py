@@ -71,7 +71,7 @@ class StateFile:
                 self._group = None
 
     def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
-        """Return the rows of a query."""
+        """Return the rows of an SQL query."""
         with self._begun() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
@@ -80,7 +80,7 @@ class StateFile:
         change: Executable,
         values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     ) -> CursorResult[Any]:
-        """Execute a change, or the same change for each of several values."""
+        """Execute an SQL change, or the same change for each of several values."""
         with self._begun() as connection, convert_database_errors(self._name):
             try:
                 return connection.execute(change, values)
