@@ -127,7 +127,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
-    """Build the route that tells a transfer queue's starters how to reach both clusters."""
+    """Build the route by which a transfer queue's starters reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]

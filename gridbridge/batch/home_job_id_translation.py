@@ -31,8 +31,8 @@ def home_id_stand_ins_script(job: int, task: str) -> str:
 def shell_args_restoring_path(script: bytes) -> list[str]:
     """Return the shell arguments that restore PATH after a login shell's profile.
 
-    Debian's profile replaces PATH. The shell then reads the script itself, under the same $0. This
-    is done only if the script names one of the commands and does not check whether it is sourced.
+    Debian's profile replaces PATH. With these arguments the shell reads the script itself, under
+    its own $0. The result is empty if the script names no such command, or tests for sourcing.
     """
     if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
         return []

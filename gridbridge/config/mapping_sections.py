@@ -262,7 +262,7 @@ def _is_converted(rule: Table) -> bool:
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find two resources with the same remote name: one request would have it twice."""
+    """Find two resources with the same remote name: a request for both would have it twice."""
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)

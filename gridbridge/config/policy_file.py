@@ -50,7 +50,7 @@ HEADER = """\
 def load_configuration(path: str) -> Policy:
     """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    For root, FileWritableByOthers is raised if anybody else could have written the file.
+    For root, FileWritableByOthers is raised if other users could have written the file.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 

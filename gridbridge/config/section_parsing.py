@@ -314,7 +314,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
 
 
 def _fault(value: object, key: Field[object]) -> str:
-    """Return what is wrong with a value, or an empty text."""
+    """Return the fault of a value; empty for a valid value."""
     kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted

@@ -67,7 +67,7 @@ def release_array_command(folder: EmbeddedFolder, array: str, name: str) -> Argv
 
 
 def delete_array_command(folder: EmbeddedFolder, array: str, indices: str = "") -> Argv:
-    """Build the command that deletes all tasks of an array, or those with some indices."""
+    """Build the command that deletes all tasks of an array, or the tasks with some indices."""
     return _call(folder, "delete-array", array, f"--places={indices}")
 
 

@@ -1,4 +1,4 @@
-"""Verbs on the jobs of an embedded cluster, each of them one transaction.
+"""Verbs on the jobs of an embedded cluster; each verb is one transaction.
 
 A signal is sent within its transaction, so that it reaches the process that is recorded as running.
 A verb whose process was killed is repeated by its caller.
@@ -91,7 +91,7 @@ def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) ->
 
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
-    """Delete all tasks of an array, or those with some indices."""
+    """Delete all tasks of an array, or the tasks with some indices."""
     ranges = parse_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):

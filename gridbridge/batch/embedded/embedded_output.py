@@ -1,4 +1,4 @@
-"""Writes and parses what the embedded cluster's program prints: blocks of key-value lines.
+"""Writes and parses the output of the embedded cluster's program: blocks of key-value lines.
 
 The last line is a point, which shows that an answer is complete. Hot programs load this module.
 """

@@ -118,7 +118,7 @@ def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
 
 
 def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty if there is none."""
+    """Return the details of a waiting or running job, empty for any other job."""
     _, listed = parse_cluster_and_jobs(
         _ask(folder, embedded_commands.show_job_command(folder, str(job_id)))
     )

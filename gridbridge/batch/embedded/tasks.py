@@ -1,4 +1,4 @@
-"""Guards local tasks of an embedded cluster; a hold is the only guard there."""
+"""Guards local tasks of an embedded cluster; a hold is the only kind of guard."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Queries the slots of advance reservations, including those that begin later: qrstat(1).
+"""Queries the slots of advance reservations, including future reservations: qrstat(1).
 
 qstat shows only the slots of reservations that have begun.
 """

@@ -1,8 +1,8 @@
 """Keeps host tags in their cell as the value gb_tags of each execution host.
 
 The value is a string of a complex that jobs can't request. Tags are joined by +, because a comma
-and = are special there. The value stays while a host is silent or off, and is deleted with the
-host.
+and = are special in such values. The value stays while a host is silent or off, and is deleted with
+the host.
 """
 
 from collections.abc import Mapping

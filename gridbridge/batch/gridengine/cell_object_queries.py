@@ -109,7 +109,7 @@ def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
 
 
 def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the `rerun` setting of each queue but excluded and best-effort ones.
+    """Return the `rerun` setting of each queue except excluded queues and best-effort queues.
 
     Best-effort queues accept only jobs that request them.
     """
@@ -139,7 +139,7 @@ def count_slots_on_host(cell: GridEngineCell, name: str) -> Mapping[str, int]:
 
 
 def require_qmaster_answer(cell: GridEngineCell) -> None:
-    """Send the qmaster a small query; CommandFailed tells why it does not answer."""
+    """Send the qmaster a small query; CommandFailed has the reason if it does not answer."""
     query_object(cell, "-sql")
 
 

@@ -185,10 +185,10 @@ def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[
 
 
 def next_queue_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
-    """Return the lowest free seq_no above a queue's own.
+    """Return the lowest free seq_no above a queue's own and above its host groups' numbers.
 
-    It is above those of host groups, too. It stays below those of later queues (`other_numbers`),
-    or jobs would go to these first; the last hosts share one number. None if no number is left.
+    The seq_no stays below later queues' numbers (`other_numbers`), or jobs would go to these queues
+    first; the last hosts share one number. None if no number is left.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))

@@ -163,7 +163,7 @@ def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
 def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
     """Return the job end that an accounting record stands for (sge_status(5), failed).
 
-    Without usage nobody saw the job's end, whatever its exit status says. The same holds for a
+    A record without usage has an unknown end, whatever its exit status. So has the record of a
     failed job that no signal ended.
     """
     end = JobEnd(

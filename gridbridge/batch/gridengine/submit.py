@@ -362,7 +362,7 @@ def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
 def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
     """Undo `suspend_or_hold_job`, whether it suspended or held the job.
 
-    A suspended job without our hold was suspended by somebody else and stays so.
+    A suspended job without our hold was suspended by another user and stays suspended.
     """
     now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:

@@ -23,7 +23,7 @@ _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"')
 
 
 def parse_job_request(xml: bytes) -> JobRequest:
-    """Parse a job's request from `qstat -j -xml`; ParseError if there is no job in it."""
+    """Parse a job's request from `qstat -j -xml`; ParseError if the answer has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
     return JobRequest(
@@ -55,7 +55,7 @@ def _variables(xml: bytes) -> frozenset[str]:
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
-    """Parse a job's owner and account; ParseError if there is no job in the answer."""
+    """Parse a job's owner and account; ParseError if the answer has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: neither a job nor an unknown one")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")

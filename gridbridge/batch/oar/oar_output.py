@@ -178,7 +178,7 @@ class OarJob:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the job's keeper was last told to stop it, or OAR suspended it."""
+        """Whether OAR suspended the job, or the job's keeper was last asked to stop it."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
@@ -305,7 +305,7 @@ def parse_oar_resources(answer: bytes) -> list[OarResource]:
 
 
 def parse_property_names(answer: bytes) -> frozenset[str]:
-    """Return the property names of all resources; ParseError if there are no resources."""
+    """Return the property names of all resources; ParseError without resources."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names
     raise ParseError("oarnodes: no resource")

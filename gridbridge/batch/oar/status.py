@@ -159,7 +159,7 @@ def query_array_limits(_: OarServer) -> ArrayLimits:
 
 
 def query_job_details(server: OarServer, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty if there is none."""
+    """Return the details of a waiting or running job, empty for any other job."""
     jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
 

@@ -257,7 +257,7 @@ def _subordinates(
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    """Return the finding about a slot-wise list, which takes no best-effort queue."""
+    """Return the finding about a slot-wise subordinate_list, which excludes best-effort queues."""
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,

@@ -117,7 +117,7 @@ _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
 def _repair(data: bytes) -> bytes:
-    """Repair what Grid Engine is known to break: never add what is missing at the end."""
+    """Repair XML errors that Grid Engine is known to make; a missing end is never added."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
