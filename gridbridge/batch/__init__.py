@@ -6,7 +6,7 @@ batch/batch_adapter_protocols.
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -75,5 +75,5 @@ def _embedded_home() -> "ModuleType":
 
 
 HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
-RECALLERS = {GRIDENGINE: _gridengine}  # kinds whose deletion tells whether a job waited
+RECALLERS = {GRIDENGINE: _gridengine}  # systems whose deletion reports whether a job was waiting
 MARKERS = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -1,22 +1,22 @@
-"""The abilities of batch systems, as Protocols that the adapters' modules fulfil.
+"""The abilities of batch systems, as Protocols that the adapters' modules fulfil (PEP 544).
 
-An adapter is two modules, `submit` with what the hot programs call and `status` with what the
-service asks, and a module may fulfil a Protocol (PEP 544). Here is what every system does, and
-what hot programs ask of some; what else some systems do is in abilities.py. Here are annotations
-alone: mypy reads them.
-`Where` is how an adapter reaches a cluster: a Cell for Grid Engine, an OarServer for OAR, a Folder
-for an embedded cluster. Where that has a `login`, the clients run there by ssh as another account,
-and a job's owner is that account: nothing else differs (shell/ssh.py).
+An adapter is two modules: `submit` has the calls of the hot programs, `status` the service's
+queries. This file has the abilities of every system and the optional ones that hot programs need;
+optional_adapter_protocols has the other abilities. Both files contain only annotations for mypy.
 
-What differs between the systems and is not promised:
+`Where` is the value by which an adapter reaches a cluster: a GridEngineCell, an OarServer, or an
+EmbeddedFolder. If it has a `login`, the clients run by ssh as another account, which then owns the
+jobs; nothing else differs (shell/ssh.py).
 
-* whether a job's name can be changed. OAR's can't: a job keeps the transfer's name, which is
-  its account as well; it is found by it until it is released;
-* whether a running job can be held. OAR's `oarhold` takes waiting ones only, and gives
-  the resources of one that it suspends (`-r`) to others: that is why suspend_any is one call;
-* whether a job that was deleted before it started is accounted for (by Grid Engine and OAR not);
-* whether usage is accounted for (by OAR not, but for how long a job ran);
-* whether a job that can't be started waits in error state. OAR has none: it ends, and tells why.
+The systems differ, so these properties are not promised:
+
+* Job names can be changed. OAR can't: a job keeps the transfer's name, which is also its account,
+  and is found by that name until its release.
+* Running jobs can be held. OAR's `oarhold` holds only waiting jobs; `oarhold -r` suspends a running
+  job but gives its resources to other jobs. So `suspend_or_hold_job` is one call.
+* Jobs deleted before their start are accounted. Grid Engine and OAR do not account them.
+* Usage is accounted. OAR records only how long a job ran.
+* Jobs that can't be started wait in error state. In OAR such a job ends with a reason.
 """
 
 from collections.abc import Collection, Container, Iterable
@@ -35,16 +35,16 @@ Where = TypeVar("Where", contravariant=True)
 class JobSubmitter(Protocol[Where]):
     """Submits and controls jobs of the calling user; hot programs load it.
 
-    All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not do or
-    tell what was asked.
+    All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not perform
+    or answer the request.
     """
 
-    HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
+    HAS_QSTAT: bool  # whether Grid Engine's commands work inside the cluster's jobs
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionResult:
         """Submit a held job under the transfer's name and account; never raises.
 
-        Its request is already translated for the remote cluster, and its slots are those granted at
+        The request is already translated for the remote cluster. Its slots are those granted at
         home.
         """
         ...
@@ -62,7 +62,7 @@ class JobSubmitter(Protocol[Where]):
         ...
 
     def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
-        """Give a held job its real name, if the system can, and release it."""
+        """Release a held job, and give it its real name if the system can rename jobs."""
         ...
 
     def hold_job(self, where: Where, job: str, /) -> None:
@@ -78,7 +78,7 @@ class JobSubmitter(Protocol[Where]):
         ...
 
     def resume_or_release_job(self, where: Where, job: str, /) -> None:
-        """Undo `suspend_or_hold_job`, in either case."""
+        """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
         ...
 
     def delete_job(self, where: Where, job: str, /) -> None:
@@ -137,7 +137,7 @@ class ArraySubmitter(Protocol[Where]):
     ) -> tuple[range, ...]:
         """Hold array tasks; return the indices of tasks that are held now.
 
-        `name` is the name of the array's submission. Tasks that have begun go on.
+        `name` is the name under which the array was submitted. Tasks that have begun go on.
         """
         ...
 
@@ -149,13 +149,13 @@ class ArraySubmitter(Protocol[Where]):
 class HomeJobControl(Protocol[Where]):
     """Controls a local task for its starter; fulfilled by the same module as JobSubmitter.
 
-    A job is a task here as well, `12.3`. Only systems with this ability can have transfer queues.
+    A job id may also be a task `12.3`. Only systems with this ability can have transfer queues.
     """
 
-    HAS_START_TIMES: bool  # one in the future keeps a job from starting again, as `defer` does
+    HAS_START_TIMES: bool  # whether a future start time postpones a restart, as `defer` does
 
     def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a running task, so that it is not started again."""
+        """Hold a running task, so that it does not start again."""
         ...
 
     def release_job(self, where: Where, job: str, /) -> None:
@@ -167,7 +167,7 @@ class HomeJobControl(Protocol[Where]):
         ...
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore a job's own start time; return the text found there if it is no time."""
+        """Restore a job's own start time; return the recorded text instead if it is no time."""
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
@@ -175,7 +175,7 @@ class HomeJobControl(Protocol[Where]):
         ...
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
-        """Return a job's request; with its submission time if job ids are reused."""
+        """Return a job's request, with its submission time if the system reuses job ids."""
         ...
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
@@ -217,22 +217,22 @@ class ClusterStatusReader(Protocol[Where]):
 class RefusedJobMarker(Protocol[Where]):
     """Marks a home job that no remote cluster accepts."""
 
-    REFUSED: str  # in a job's context: why it came home
+    REFUSED: str  # context variable with the reason why the job came home
 
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
         """Keep a job out of all transfer queues, in the first variant that could run at home.
 
-        `own` is the job's request. False, without any change, if no variant could run.
+        `own` is the job's request. Returns False, without any change, if no variant could run.
         """
         ...
 
 
 class WaitingJobRecaller(Protocol[Where]):
-    """Recalls waiting jobs: its deletion tells whether the job had started.
+    """Recalls waiting jobs: a deletion reports whether the job had started.
 
-    A recall without a claim depends on that.
+    Recalls without claims need that report.
     """
 
     def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
@@ -244,9 +244,9 @@ class WaitingJobRecaller(Protocol[Where]):
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a job's state."""
+        """Return a remote job's state."""
         ...
 
     def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
-        """Delete a job; say whether it was waiting, None if it did not exist."""
+        """Delete a job; return whether it was waiting, or None if it did not exist."""
         ...

@@ -58,7 +58,7 @@ Where = TypeVar("Where")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSystemAdapter(Generic[Where]):
-    """The modules of a batch system's adapter; an ability that it lacks is None."""
+    """The modules of a batch system's adapter; an ability that the system lacks is None."""
 
     submit: "JobSubmitter[Where]"
     status: "ClusterStatusReader[Where]"
@@ -80,8 +80,8 @@ class BatchSystemAdapter(Generic[Where]):
     keeps_tags: "HostTagStore[Where] | None" = None
     shows_demand: "ClusterDemandReader[Where] | None" = None
     shows_crowd: "BlockedJobReader[Where] | None" = None
-    shows_suspension: bool = False  # its job list shows that a job was suspended remotely
-    # nodes are never created; root halts them, unless the system does
+    shows_suspension: bool = False  # whether its job list shows suspended remote jobs
+    # whether nodes are powered down by root or the batch system, and never created
     has_fixed_nodes: bool = False
 
 
@@ -129,7 +129,7 @@ EMBEDDED: BatchSystemAdapter[EmbeddedFolder] = BatchSystemAdapter(
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets clusters of its own kind alone
+    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets clusters of its own kind only
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
@@ -142,7 +142,7 @@ def adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
 def local_task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
     """Return the module that guards the local tasks of a home cluster."""
     tasks = adapter_of_cluster(home).guards_tasks
-    assert tasks  # every kind that can be a home has it
+    assert tasks  # every batch system with transfer queues guards local tasks
     return tasks
 
 

@@ -7,11 +7,11 @@ ONE_HOP = "this job was sent here, and no job is sent on"
 
 
 class SubmissionOutcome:
-    """How a submission ended: accepted, refused for good, to be retried, or unknown."""
+    """The outcome of a submission: accepted, permanently refused, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # for good: this request will never be accepted
-    DENIED = "denied"  # for good, for any request: nobody may submit from this host
+    REFUSED = "refused"  # permanent: this request will never be accepted
+    DENIED = "denied"  # permanent for all requests: nobody may submit from this host
     LATER = "later"  # nothing was submitted; a retry may succeed
     BARRED = "barred"  # nothing was submitted, because of this person's login or limit
     UNSURE = "unsure"  # the job may exist: look it up by name
@@ -29,9 +29,9 @@ class SubmissionResult:
 
 
 def answer_to_failed_submission(error: CommandFailed) -> SubmissionResult:
-    """Return the outcome of a client that failed; with status 127 it never started."""
+    """Return the outcome of a failed client; with exit status 127 the client never started."""
     if isinstance(error, SshLoginRefused):
-        raise error  # the sender counts them
+        raise error  # the sender counts refused logins
     if isinstance(error, SshAccessRejected):
         return SubmissionResult(SubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)

@@ -22,9 +22,9 @@ class ArrayScriptTask:
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
         self.attempt = attempt
-        self.parameters = parameters  # the first is its name
+        self.parameters = parameters  # parameters; the first is the task's name
         self.copy = 0  # number of the speculative copy; 0: not a copy
-        self.label = ""  # replaces the number of a script that is not a task
+        self.label = ""  # replaces the task number in a script without a task
 
 
 def write_array_script(settings: dict[str, str], tasks: tuple[ArrayScriptTask, ...]) -> bytes:

@@ -43,7 +43,7 @@ from gridbridge.shell import ssh
 
 def configured_cluster_address(policy: Policy, name: str) -> Away:
     """Return how to reach a configured cluster as the current user."""
-    if name not in policy.clusters:  # any more
+    if name not in policy.clusters:  # removed from gridbridge.toml in the meantime
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
@@ -52,7 +52,7 @@ def configured_home_address(policy: Policy, name: str) -> Home:
     """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
     return cast(
         "Home", configured_cluster_address(policy, name)
-    )  # who asks has looked at policy.why_no_queues
+    )  # callers have checked policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -92,7 +92,7 @@ def _cell(policy: Policy, name: str) -> GridEngineCell:
 
 
 def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
-    """Return the ssh login of a cluster; root logs in as the service account does."""
+    """Return the ssh login of a cluster; root uses the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return parse_ssh_login_address(
@@ -106,7 +106,7 @@ def keep_ssh_connections_open(policy: Policy) -> None:
     Repeated calls keep the open connections.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
-        # sites without ssh need none
+        # only sites with ssh import it
         from gridbridge.shell.connection.lazy_ssh_connections import LazySshConnections
 
         ssh.set_ssh_carrier(LazySshConnections())
@@ -117,7 +117,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.session_pool import (
-            IdleSshSessions,  # sites without ssh need none
+            IdleSshSessions,  # only sites with ssh import it
         )
 
         pool = IdleSshSessions()
@@ -127,7 +127,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
-    """Build the route that tells a transfer queue's starters how to reach both clusters."""
+    """Build the route by which a transfer queue's starters reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
@@ -154,7 +154,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
 
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
-    """Return what starters must know of a cluster's claims (model.transfer.claim)."""
+    """Return the claim settings of a cluster for starters (model.transfer.claim)."""
     if cluster.claim is not Claim.GRANT:
         return "" if cluster.claim is Claim.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
@@ -199,7 +199,7 @@ def _with_asks(
 
 
 def _of_oar(queue: TransferQueue) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the rules for all jobs of a transfer queue to an OAR server."""
+    """Return the mapping rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
     rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
@@ -212,21 +212,21 @@ def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the rules of an OAR server, which rejects resources without a rule."""
+    """Return the rules of an OAR server, which reject resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
     oar_rules |= _rules(rules)
     for (kind, name), rule in oar_rules.items():
         remote_name = rule.to or name
         if kind == RESOURCE and remote_name == oar_commands.WALLTIME:
-            rule.to = remote_name  # a rule that says nothing is not published
+            rule.to = remote_name  # a rule without an effect would not be published
         elif kind == RESOURCE and not remote_name.startswith(oar_commands.LEVEL):
             rule.relation = rule.relation or "="
     return {**oar_rules, (RESOURCE, ANY): RequestMappingRule(reject=missing)}
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
-    """Return a rule as text fields, empty where the configuration sets nothing.
+    """Return a rule as text fields; a field is empty if the configuration does not set it.
 
     An empty rule still exempts its name from the rule for all names.
     """
@@ -260,4 +260,4 @@ REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
     ClusterKind.OAR: _server,
     ClusterKind.EMBEDDED: _folder,
 }
-MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # of those whose words are not Grid Engine's
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # batch systems whose requests differ from Grid Engine's

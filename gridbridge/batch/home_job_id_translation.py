@@ -1,7 +1,7 @@
 """Translates the home JOB_ID for Grid Engine's commands inside a remote job.
 
-home_id.sh stands in for each of these commands, in the wrapper's folder that is first in the job's
-PATH.
+home_id.sh stands in for each command. The stand-ins lie in the wrapper's folder, which is first in
+the job's PATH.
 """
 
 from gridbridge.shell.runner import quote_for_sh
@@ -10,9 +10,9 @@ BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
 FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
-PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # of -c, within the wrapper
+PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # PATH before a `-c` command
 RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
-MINDS_THAT = b"(return"  # scripts use it to find out whether they are sourced
+MINDS_THAT = b"(return"  # scripts test with `return` whether they are sourced
 
 
 def home_id_stand_ins_script(job: int, task: str) -> str:
@@ -31,8 +31,8 @@ def home_id_stand_ins_script(job: int, task: str) -> str:
 def shell_args_restoring_path(script: bytes) -> list[str]:
     """Return the shell arguments that restore PATH after a login shell's profile.
 
-    Debian's profile replaces PATH. The shell then reads the script itself, under the same $0. This
-    is done only if the script names one of the commands and does not check whether it is sourced.
+    Debian's profile replaces PATH. With these arguments the shell reads the script itself, under
+    its own $0. The result is empty if the script names no such command, or tests for sourcing.
     """
     if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
         return []

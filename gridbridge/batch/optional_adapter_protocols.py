@@ -1,9 +1,8 @@
 """Optional abilities of batch systems, a Protocol for each.
 
-batch/batch_adapter_table names their modules.
-
-`Where` is the value by which an adapter reaches a cluster, as in protocol.py. This module holds
-only annotations for mypy.
+batch/batch_adapter_table names the modules that fulfil these Protocols. `Where` is the value by
+which an adapter reaches a cluster, as in batch_adapter_protocols. This module holds only
+annotations for mypy.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,29 +31,29 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class CampaignArrayEndReader(Protocol[Where]):
-    """Tells how the tasks of a campaign's arrays ended."""
+    """Queries how the tasks of a campaign's arrays ended."""
 
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
         """Return the ends of ended array tasks, by the array's account and task index from 1.
 
-        The end is None if the accounting records contradict each other. Tasks that were not asked
-        about may be included.
+        The end is None if the accounting records contradict each other. Tasks that were not queried
+        may be included.
         """
         ...
 
     def query_begun_indices(
         self, where: Where, arrays: Mapping[int, str], /
     ) -> dict[int, frozenset[int]]:
-        """Return the indices of array tasks that surely live, at least all that have begun.
+        """Return the indices of live array tasks, at least of all tasks that have begun.
 
         `arrays` maps array ids to accounts. An array is left out if no array of that account lives.
         """
         ...
 
     def query_array_limits(self, where: Where, /) -> ArrayLimits:
-        """Return the cluster's limits on arrays."""
+        """Return the cluster's limits on array jobs."""
         ...
 
 
@@ -71,7 +70,7 @@ class LocalTaskGuard(Protocol[Where]):
     def release_into_queue(
         self, where: Where, local: TransferId, queue: str, guard: str, /
     ) -> None:
-        """Release a task into the transfer queue that knows its remote job, and no other."""
+        """Release a task into the transfer queue that recorded its remote job, and no other one."""
         ...
 
     def set_task_guard(self, where: Where, local: TransferId, guard: str, /) -> None:
@@ -81,7 +80,7 @@ class LocalTaskGuard(Protocol[Where]):
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the current requests of jobs; gone jobs are left out.
 
-        The result is empty if every guard already shows in the job list.
+        The result is empty for systems whose job list already shows every guard.
         """
         ...
 
@@ -100,7 +99,7 @@ class LocalTaskGuard(Protocol[Where]):
         ...
 
     def restore_queue_list(self, where: Where, local: TransferId, /) -> None:
-        """Give a job its own queue list back."""
+        """Restore a job's own queue list."""
         ...
 
     def require_runnable_variant(
@@ -123,7 +122,7 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` or `no`: whether a job is rerun after its host was lost.
 
-        `of_queues` decides that for jobs without `-r`, from the request and the `rerun` setting of
+        For a job without `-r`, `of_queues` decides this from the request and the `rerun` setting of
         each home queue.
         """
         ...
@@ -133,7 +132,7 @@ class CheckFactsReader(Protocol[Where]):
     """Reads the facts of a cluster that `gridbridge check` reports."""
 
     def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
-        """Return version, clock offset and slots, or why there was no answer; never raises."""
+        """Return version, clock offset and slots, or why there is no answer; never raises."""
         ...
 
 
@@ -150,10 +149,10 @@ class SubmissionExplainer(Protocol[Where]):
 
 
 class TransferTargetSetup(Protocol[Where]):
-    """Can be set up as the remote cluster of a transfer queue."""
+    """Sets up a cluster as the remote cluster of a transfer queue."""
 
-    HAS_OPERATORS: bool  # the service may act there for others
-    HAS_ENVIRONMENTS: bool  # parallel ones, which a mapping may rename
+    HAS_OPERATORS: bool  # whether the service may act on others' jobs
+    HAS_ENVIRONMENTS: bool  # whether the cluster has parallel environments, renamed by a mapping
 
     def count_batch_slots(self, where: Where, /) -> int:
         """Return the number of batch slots for remote jobs."""
@@ -170,7 +169,7 @@ class HostTagStore(Protocol[Where]):
     """Keeps tags of hosts that are halted and woken."""
 
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
-        """Return the tags of all hosts that have any."""
+        """Return the tags of all tagged hosts."""
         ...
 
     def list_taggable_hosts(self, where: Where, /) -> tuple[str, ...]:
@@ -186,7 +185,7 @@ class ClusterDemandReader(Protocol[Where]):
     """Reads a cluster's hosts and waiting jobs, for the balancer."""
 
     def query_demand_outputs(self, where: Where, /) -> tuple[SavedBatchProgramOutputs, str]:
-        """Return what the client programs print now, in UTC, and the master's host."""
+        """Return the current output of the client programs, in UTC, and the master's host."""
         ...
 
 
@@ -205,7 +204,7 @@ class BlockedJobReader(Protocol[Where]):
 
 
 class JobEndWatcher(Protocol[Where]):
-    """Reports job ends by a program that runs here all the time."""
+    """Reports job ends through a program that runs permanently on the transfer host."""
 
     def end_watcher_command(self, where: Where, /) -> tuple[str, ...]:
         """Return the command line of the program that reports job ends."""
@@ -221,7 +220,7 @@ class SshJobEndStream(Protocol[Where]):
 
 
 class JobAccountReader(Protocol[Where]):
-    """Tells the accounts of many jobs at once, because job ids are reused."""
+    """Queries the accounts of many jobs at once, because job ids are reused."""
 
     def query_job_accounts(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
         """Return the accounts of these jobs; gone jobs are left out."""

@@ -28,7 +28,7 @@ def run_gridbridge_as_root(*words: str) -> None:
 
 def choose_sudo_or_personal_call(policy: Policy) -> None:
     """Choose for this process whether gridbridge-as-user runs by sudo or as the person."""
-    global _is_personal  # of this process, as the connections of shell/ssh
+    global _is_personal  # one setting for the whole process, as for shell/ssh's connections
     _is_personal = policy.is_personal
 
 

@@ -10,7 +10,7 @@ from gridbridge.model.transfer import claim
 from gridbridge.shell.runner import quote_for_sh
 from gridbridge.shell.safe_files import random_file_name, replace_file_atomically
 
-GRANTS = ".gridbridge/grants"  # below the home of the service's account there
+GRANTS = ".gridbridge/grants"  # folder in the service account's home on the remote cluster
 HERE = __file__.rpartition("/")[0]
 
 
@@ -22,9 +22,8 @@ def new_remote_job_claim(route_says: str) -> str:
 def write_claim_key(of: str, spool: str, uid: int) -> None:
     """Write the key of a claim by file, readable by the caller alone.
 
-    Other kinds of claims have no key. Raises StateError if the folder of keys does not
-    belong to the spool's owner, since anyone may create names in the spool, or if the key can't be
-    written.
+    Other kinds of claims have no key. Raises StateError if the key can't be written, or if the
+    folder of keys does not belong to the spool's owner, since anyone may create names in the spool.
     """
     if claim.split_claim(of)[0] != claim.FILE:
         return

@@ -8,11 +8,11 @@ from gridbridge.batch import home_job_id_translation
 from gridbridge.shell.runner import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"{ gb_write_script &&"  # the first thing that job.sh does for the job itself
+FIRST = b"{ gb_write_script &&"  # the first line of job.sh that acts for the job itself
 PROGRAM = b'chmod 755 "$gb_script"'  # one chmod for all files saves processes
 QUIET = "/dev/null"
-C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
-BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
+C_SHELLS = ("csh", "tcsh")  # shells whose -l must be the only argument
+BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells in which `-c COMMAND NAME` sets $0
 EMPTY = '""'
 AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
 NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment
@@ -118,7 +118,7 @@ def _script_writer(script: bytes) -> str:
 def _runner(job: WrapperScriptValues) -> str:
     """Define gb_job: the job's command with its environment and three streams.
 
-    Its arguments, if any, are those of env(1), for variables that the remote execd made. gb_job is
+    Arguments of gb_job are arguments of env(1), for variables that the remote execd made. gb_job is
     a subshell, so that the shell's messages about signals go to the wrapper's own standard error.
     """
     words = ["env", '"$@"', *_environment(job), *_command(job)]
@@ -130,14 +130,14 @@ def _runner(job: WrapperScriptValues) -> str:
 
 
 def _program(job: WrapperScriptValues) -> str:
-    """Return the program without which Grid Engine would not start the job."""
+    """Return the program of the job; Grid Engine does not start a job whose program is missing."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
 def _finder(job: WrapperScriptValues) -> str:
-    """Define gb_found, which looks for that program in the job's own PATH."""
+    """Define gb_found, which looks for the job's program in the job's own PATH."""
     path = "".join(
         f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH"
     )
@@ -165,9 +165,9 @@ def _path(job: WrapperScriptValues) -> list[str]:
 def _command(job: WrapperScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
-    shepherd's rules: -b y goes through the shell as one string, its words joined by blanks and
-    an empty one as `""`; -shell n is started directly; unix_behavior lets the kernel read the
-    script's first line; $0 of `-c` is the shell's own name.
+    shepherd's rules: with -b y the shell gets one string, the words joined by blanks and an empty
+    word as `""`; with -shell n the program is started directly; unix_behavior lets the kernel read
+    the script's first line; $0 of `-c` is the shell's own name.
     """
     arguments = [quote_for_sh(argument) for argument in job.arguments]
     if job.start == ShellStartMode.BINARY_NO_SHELL:

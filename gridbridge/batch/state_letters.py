@@ -2,7 +2,7 @@
 
 from gridbridge.model.states import JobStateFact, QueueInstanceStateFact
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Collection
 

@@ -14,7 +14,7 @@ import click
 class FullSentenceCommandGroup(click.Group):
     """A group of commands whose help shows the whole first sentence of each command.
 
-    click truncates these sentences at the end of the line.
+    click itself truncates these sentences at the end of the line.
     """
 
     def resolve_command(
@@ -44,7 +44,7 @@ class FullSentenceCommandGroup(click.Group):
 class LazyCommandGroup(FullSentenceCommandGroup):
     """A group whose commands are imported only when they are called.
 
-    Importing all of them takes ten times as long.
+    Importing all commands takes ten times as long.
     """
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:

@@ -1,7 +1,7 @@
 """The error boundary of every program that people run.
 
-Exit status: 0 done, 1 what the program says, 2 an error (a line for each mistake), 130 interrupted,
-141 the reader of the output went away.
+Exit status: 0 done, 1 as the command documents, 2 an error (a line for each mistake), 130
+interrupted, 141 the reader of the output went away.
 """
 
 import gc
@@ -28,9 +28,9 @@ DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
 DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
-INTERRUPTED = 130  # as a shell reports SIGINT
+INTERRUPTED = 130  # exit status that a shell reports for SIGINT
 OBJECTS = 50_000  # allocations before a garbage collection: modules stay loaded
-READER_GONE = 141  # as a shell reports SIGPIPE
+READER_GONE = 141  # exit status that a shell reports for SIGPIPE
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
 
 
 def _remedy(error: ProgramNotStarted) -> str:
-    """Say how to find a batch system's programs, if one of these is missing."""
+    """Say how to find a batch system's programs, if a program is missing."""
     is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
     return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
 

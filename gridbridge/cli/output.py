@@ -95,7 +95,7 @@ def _lost(error: OSError) -> GridbridgeError:
 
 
 def _drop(stream: TextIO) -> None:
-    """Discard buffered output, or the interpreter would report it at exit."""
+    """Discard buffered output, or the interpreter would report the failed output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -1,1 +1,1 @@
-"""Reads and checks what administrators write in gridbridge.toml."""
+"""Reads and checks gridbridge.toml, which administrators write."""

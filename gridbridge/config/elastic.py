@@ -33,14 +33,14 @@ POOL_OVERRIDES = ("image", "size")  # keys that a pool may set in place of its p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderKindKeys:
-    """The keys that a kind of provider has, and those that it requires."""
+    """The allowed and the required keys for a kind of provider."""
 
     has: tuple[str, ...]
     needs: Mapping[str, str]  # required keys with their expected form
 
 
 def _text(key: str) -> str:
-    """Return the expected form of a required key."""
+    """Return the expected form of a required key's value."""
     form = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
     return form.get(key, WORD).right.removesuffix(", or empty")
 

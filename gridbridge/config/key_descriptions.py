@@ -1,4 +1,4 @@
-"""Words for the keys of gridbridge.toml, their values and their mistakes."""
+"""Describes the keys of gridbridge.toml, their values and their faults for messages."""
 
 import json
 import re
@@ -26,7 +26,7 @@ class KeyProblem(ValueError):
 
 
 def describe_allowed_values(key: Field[object]) -> str:
-    """Describe the values that a key allows."""
+    """Describe the values that a gridbridge.toml key allows."""
     kind, description = config_key_type(key), config_key_description(key)
     if issubclass(kind, StrEnum):
         return " or ".join(format_message_value(word) for word in kind)
@@ -48,7 +48,7 @@ def describe_key_default(key: Field[object]) -> str:
 
 
 def config_key_type(key: Field[object]) -> type:
-    """Return the type of a key's values."""
+    """Return the type of the values of a gridbridge.toml key."""
     assert isinstance(key.type, type)
     return key.type
 

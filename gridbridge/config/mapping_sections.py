@@ -26,9 +26,9 @@ from gridbridge.model.transfer.transfer_config_sections import (
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
-TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
+TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
-EXCLUDES = {  # keys that exclude the keys behind them
+EXCLUDES = {  # key: keys that it excludes
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
@@ -65,7 +65,7 @@ class MappingSections:
         }
 
     def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
-        """Yield the text of every rule."""
+        """Yield the TOML text of every mapping rule."""
         for cluster, rules in value.items():
             for (kind, name), rule in rules.items():
                 title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"
@@ -176,7 +176,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find rules for OAR's walltime or `-l` levels that have other than plain amounts."""
+    """Find rules for OAR's walltime or levels of `-l` whose values are not plain amounts."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
@@ -262,7 +262,7 @@ def _is_converted(rule: Table) -> bool:
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find two resources with the same remote name: one request would have it twice."""
+    """Find two resources with the same remote name: a request for both would have it twice."""
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)

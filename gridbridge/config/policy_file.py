@@ -39,7 +39,7 @@ OVERWRITTEN = "Cannot overwrite a value"
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 _NO_WAIT = os.O_NONBLOCK  # opening a FIFO would wait for a writer
-MAX_BYTES = 1 << 20  # thousands of queues fit; more would stop the service
+MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 HEADER = """\
 # gridbridge.toml: every key with its meaning, what may stand there, and its default.
@@ -50,7 +50,7 @@ HEADER = """\
 def load_configuration(path: str) -> Policy:
     """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    For root, FileWritableByOthers is raised if anybody else could have written the file.
+    For root, FileWritableByOthers is raised if other users could have written the file.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 
@@ -100,7 +100,7 @@ def _remedy(path: str, error: OSError) -> str:
 
 
 def _refuse(path: str, opened: int) -> None:
-    """Refuse what is no regular file, and, for root, a file that others could have written."""
+    """Refuse a file that is not regular and, for root, a file that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
@@ -117,7 +117,7 @@ def _place(error: ValueError, raw: bytes) -> str:
 
 
 def _hidden(error: ValueError, raw: bytes) -> list[str]:
-    """Report keys above every section that have the name of a later section."""
+    """Report keys above all sections that have the name of a later section."""
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]

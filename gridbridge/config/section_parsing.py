@@ -40,7 +40,7 @@ class SectionsOfOneName(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the sections in the file."""
+        """The name of the sections in gridbridge.toml."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class SectionsOfOneName(Protocol):
 
     @property
     def title(self) -> str:
-        """The title of the sections, as in messages."""
+        """The title of the sections in messages."""
         ...
 
     def problems(self, content: object) -> Iterator[str]:
@@ -62,7 +62,7 @@ class SectionsOfOneName(Protocol):
         ...
 
     def text(self, value: Any) -> Iterator[str]:
-        """Yield the text of the sections."""
+        """Yield the TOML text of the sections."""
         ...
 
 
@@ -72,7 +72,7 @@ class CapabilityConfigModule(Protocol):
     GROUPS: tuple[SectionsOfOneName, ...]
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
-        """Find contradictions between sections."""
+        """Find contradictions between sections of gridbridge.toml."""
         ...
 
 
@@ -102,7 +102,7 @@ class UnnamedSection(Generic[S]):
         return parse_section(content, self.kind)
 
     def text(self, value: S) -> Iterator[str]:
-        """Yield the text of the section."""
+        """Yield the TOML text of the section."""
         yield format_section(self.name, value, reset_section_to_defaults(value))
 
 
@@ -143,7 +143,7 @@ class NamedSections(Generic[S]):
         return {name: parse_section(table, self.kind) for name, table in content.items()}
 
     def text(self, value: Mapping[str, S]) -> Iterator[str]:
-        """Yield the text of the sections, in their order."""
+        """Yield the TOML text of the sections, in their order."""
         for name, section in value.items():
             as_usual = self.filled(reset_section_to_defaults(section), name)
             yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
@@ -252,7 +252,7 @@ def _is_of_tables(value: object) -> bool:
 
 
 def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
-    """Report mistakes, unknown keys first.
+    """Report the faults of a section, unknown keys first.
 
     A missing key is not reported if an unknown key is nearest to it.
     """
@@ -314,7 +314,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
 
 
 def _fault(value: object, key: Field[object]) -> str:
-    """Return what is wrong with a value, or an empty text."""
+    """Return the fault of a value; empty for a valid value."""
     kind, description = config_key_type(key), config_key_description(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted

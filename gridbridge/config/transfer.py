@@ -44,7 +44,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
 
 
 def _why_no_queues(sections: Table) -> str:
-    """Say why the site can have no transfer queue at all, if it has any."""
+    """Return why this site can't have the transfer queues of the file; empty if it can."""
     local = subtable_or_empty(sections, "site").get("cluster")
     if not subtable_or_empty(sections, "queue") or not isinstance(local, str):
         return ""

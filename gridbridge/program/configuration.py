@@ -51,11 +51,11 @@ Earlier = Callable[[], ActiveConfiguration | None]  # returns the previous servi
 
 
 def _none() -> None:
-    """Return no previous configuration."""
+    """Return None, as there is no previous configuration."""
 
 
 class ConfigurationFileWatch:
-    """Detects changes of a file, each change once."""
+    """Detects changes of a file, and reports each change once."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -85,11 +85,11 @@ class ReloadableConfiguration:
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
         """Read the file; if it is invalid, use the previous service's file.
 
-        Raises ConfigError if there is no such file.
+        Raises ConfigError if neither file is valid.
         """
         self._path = path
         self._clock = clock
-        # before the first read, so that no change is missed
+        # the watch begins before the first read, so that no change is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
         self.in_force, self.refused = _first(path, clock.now(), earlier)
         self._kept = ""  # digest of the file saved for the next service
@@ -134,7 +134,7 @@ class ReloadableConfiguration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the current file is not in force, if it is not."""
+        """Log why the current file is not in force; silent for a file in force."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
@@ -153,7 +153,7 @@ class ReloadableConfiguration:
         return is_news
 
     def shown(self) -> PublishedConfigurationStatus:
-        """Return the published view of the configuration."""
+        """Return the published view of the configuration and its errors."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,
@@ -164,7 +164,7 @@ class ReloadableConfiguration:
 
 
 def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the file that the previous service saved; None if there is no valid one.
+    """Return the file that the previous service saved; None without a valid saved file.
 
     Only a file that nobody but the service could have written counts.
     """
@@ -178,7 +178,7 @@ def read_saved_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfi
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read a changed file; return it, its rejection, or the one in force if equal."""
+    """Read a changed file; return its configuration, its rejection, or the active one if equal."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome

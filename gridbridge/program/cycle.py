@@ -22,8 +22,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 
-FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
-LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause
+FIRST_PAUSE_S = 5.0  # pause after the first failed cycle: nobody clears a full disk sooner
+LONGEST_PAUSE_S = 60.0  # longest pause; each failure in a row doubles the pause
 NOTHING = "nothing to be done"
 # OSError and RuntimeError: no process, file or thread could start. Any other RuntimeError is a bug.
 FAILURES = (GridbridgeError, OSError, RuntimeError)
@@ -43,11 +43,11 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         ...
 
     def gather(self) -> Seen:
-        """Return all inputs of the decision; GridbridgeError if that fails."""
+        """Return all inputs of the decision; GridbridgeError if they can't be gathered."""
         ...
 
     def decide(self, situation: Seen) -> Plan:
-        """Plan the cycle without any side effect."""
+        """Plan the cycle's acts without any side effect."""
         ...
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
@@ -76,7 +76,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
     def recover(self) -> None:
-        """Reload the stored state after a failed cycle; GridbridgeError if that fails."""
+        """Reload the stored state after a failed cycle; GridbridgeError if the reload fails."""
         ...
 
     def release(self) -> None:
@@ -154,7 +154,7 @@ def _try(
     *,
     has_failed: bool,
 ) -> Exception | None:
-    """Run one cycle, after a failed cycle with a recovery first; return the error."""
+    """Run one cycle, with a recovery before it if the last cycle failed; return the error."""
     try:
         if has_failed:
             life_sign.begin()
@@ -178,7 +178,7 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
 
 
 class _News:
-    """Checks during a pause whether the next cycle should start; the check itself may fail."""
+    """Checks during a pause whether the next cycle should start; this check may fail, too."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
@@ -200,7 +200,7 @@ def _pause(
     life_sign: ServiceHeartbeat,
     clock: Clock,
 ) -> None:
-    """Sleep until a signal, news or the end of the pause; feed the watchdog."""
+    """Sleep until a signal, a wake-up by the program or the end of the pause; feed the watchdog."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()

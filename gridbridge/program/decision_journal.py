@@ -9,8 +9,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 
-KEPT_BYTES = 64 << 20  # of all decisions together; the oldest are deleted first
-ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
+KEPT_BYTES = 64 << 20  # most bytes of all decisions; the oldest are deleted first
+ROWS = 100  # most transfers, tasks or nodes in one entry; the rest is counted
 MOST_TOLD = 20  # actions in an entry's sentence
 
 
@@ -33,8 +33,8 @@ class ProgramDecisionReplay:
     """How the journalled decisions of a program are replayed and shown to people."""
 
     name: str  # the program's name in the journal
-    replay: Callable[[Mapping[str, Any]], list[str]]  # from stored inputs to actions as sentences
-    summarize: Callable[[Sequence[str]], list[str]] = list  # equal actions share one sentence
+    replay: Callable[[Mapping[str, Any]], list[str]]  # stored inputs to action sentences
+    summarize: Callable[[Sequence[str]], list[str]] = list  # merges equal actions
 
 
 def make_journal_entry(
@@ -62,11 +62,11 @@ class DecisionJournal:
         self._decisions = JournalledDecisionRows(database)
 
     def keep(self, entry: DecisionJournalEntry) -> None:
-        """Store a decision; StateError if the disk is full."""
+        """Store a decision in the journal; StateError if the disk is full."""
         self._decisions.record(
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
         )
 
     def forget(self, before: datetime) -> None:
-        """Delete decisions from before a time, and the oldest beyond 64 MB."""
+        """Delete journalled decisions from before a time, and the oldest beyond 64 MB."""
         self._decisions.forget(before, KEPT_BYTES)

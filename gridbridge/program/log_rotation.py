@@ -16,7 +16,7 @@ from typing import TextIO
 from gridbridge.shell import safe_files
 
 STREAMS = OUTPUT, ERRORS = 1, 2  # reopened together if both write to the same file
-MOST_CHARACTERS = 16_384  # of a log event, which may quote users' text
+MOST_CHARACTERS = 16_384  # longest log event, which may quote users' text
 
 
 def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:

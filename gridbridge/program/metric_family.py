@@ -59,5 +59,5 @@ def metric_with_labels(
 
 
 def unix_timestamp(at: datetime | None) -> float | None:
-    """Return a time as Unix seconds; None stays None."""
+    """Return a time as Unix seconds; None for None."""
     return None if at is None else at.timestamp()

@@ -134,7 +134,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
 
 
 def _wrong(path: str) -> str:
-    """Return what is wrong with the current gridbridge.toml; hosts without a file have none."""
+    """Return the faults of the current gridbridge.toml; a host without a file has no faults."""
     if not os.path.exists(path):
         return ""
     try:
@@ -189,7 +189,7 @@ def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
 
 
 def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
-    """Return the home cluster's accounting records of a job; none if it keeps no records."""
+    """Return the home cluster's accounting records of a job; none if home keeps no records."""
     home = configured_cluster_address(policy, policy.site.cluster)
     accounts = adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()

@@ -56,7 +56,7 @@ def load_folder_or_site_config(folder: str, path: str) -> Policy:
 
 
 def _in_force() -> Policy | None:
-    """Return the file in force as the service saved it; None if there is none."""
+    """Return the file in force as the service saved it; None without a saved file."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse_configuration(

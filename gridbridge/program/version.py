@@ -1,7 +1,7 @@
 """The version of this code with its git commit.
 
-The build (setup.py) writes the commit into the package. In a checkout, git reports it. Hot programs
-never ask.
+The build (setup.py) writes the commit into the package. In a checkout, git reports the commit. Hot
+programs never query the version.
 """
 
 import os

@@ -1,1 +1,1 @@
-"""Waiting tasks and staged data that lie in the wrong place are moved."""
+"""Rebalancing: moves waiting tasks between clusters, and replicas between storage areas."""

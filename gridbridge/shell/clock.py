@@ -10,19 +10,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-LEAST_S = 1.0  # a smaller difference is adjtime's slewing, or the time between both readings
+LEAST_S = 1.0  # smaller differences come from clock slewing or the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def _steady() -> float:
-    """Return CLOCK_BOOTTIME: nobody sets it, and it goes on while the machine sleeps."""
+    """Return CLOCK_BOOTTIME, which nobody can set and which continues while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class ClockShiftedDictionary(dict[K, V]):
-    """A dictionary whose values contain times and can be shifted after a clock step."""
+    """A dictionary of recorded times, which are shifted when somebody sets the clock."""
 
     __slots__ = ("__weakref__", "_moved")
 
@@ -37,7 +37,7 @@ class ClockShiftedDictionary(dict[K, V]):
 
 
 class Clock:
-    """Tells the time of day and detects steps of it by comparison with a steady clock."""
+    """Returns the time of day, and detects when it was set, by comparison with a steady clock."""
 
     def __init__(
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady
@@ -56,7 +56,7 @@ class Clock:
         return self._wall()
 
     def steady_s(self) -> float:
-        """Return the steady clock's seconds; only differences of them mean anything."""
+        """Return the steady clock's seconds; only differences are meaningful."""
         return self._steady()
 
     def moment(self, steady_s: float) -> datetime:
@@ -64,11 +64,11 @@ class Clock:
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for so many seconds."""
+        """Sleep for this many seconds."""
         time.sleep(seconds)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
-        """Return an empty dictionary whose values are shifted by `moved` after a clock step."""
+        """Return an empty dictionary of times; `moved` shifts its values after a clock step."""
         values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
@@ -77,7 +77,7 @@ class Clock:
     def step(self) -> timedelta:
         """Return by how much the clock was set since the last call, and shift recorded times.
 
-        The result is zero unless somebody has set the clock.
+        The result is zero if nobody has set the clock.
         """
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

@@ -11,16 +11,16 @@ import stat
 from gridbridge.errors import FileWritableByOthers
 from gridbridge.shell.runner import quote_for_sh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = 0
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # the group's bits are the mask of an ACL, too
-MAX_LINKS = 40  # path_resolution(7)
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # in files with an ACL the group's bits are its mask
+MAX_LINKS = 40  # most symlinks in a path, path_resolution(7)
 PLAIN = "/-_.+@%"
 
-Doubt = tuple[str, str]  # what is wrong with a path, and the command that corrects it
+Doubt = tuple[str, str]  # fault of a path, repair command
 
 
 def required_trusted_file_owner() -> int | None:
@@ -73,7 +73,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
         yield f"{at}/{name}"
         try:
             target = os.readlink(f"{at}/{name}")
-        except OSError:  # no link
+        except OSError:  # the path is no symlink
             at = f"{at}/{name}"
             continue
         links += 1
@@ -84,7 +84,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
 
 
 def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield what lets others change one file, folder or symlink."""
+    """Yield the permissions by which others can change one file, folder or symlink."""
     yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)

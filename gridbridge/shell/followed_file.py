@@ -1,4 +1,4 @@
-"""Reads what others append to a file, across log rotation and truncation.
+"""Reads lines that other programs append to a file, across log rotation and truncation.
 
 The position is recognised by a checksum of the last bytes read, not by the file's name. A file
 rotated by logrotate (rename or copytruncate) is found among the files beside it and read to its end
@@ -16,17 +16,17 @@ from gridbridge.model.remote_job_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # a process may still write to a file that was just renamed
+QUIET_S = 5.0  # time in which a process may still write to a renamed file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedLines:
-    """The lines that one step has read, and where the next step begins."""
+    """The lines that one read has returned, and the position for the next read."""
 
     lines: bytes
     place: AccountingFilePosition
     is_more: bool = False
-    lost: str = ""  # a message if lines between two steps are lost
+    lost: str = ""  # message about lines lost between two reads; empty: none lost
 
 
 def read_appended_lines(
@@ -59,7 +59,7 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that was begun after a rotated one; there may be several."""
+    """Return the file that was begun after a rotated file; several may exist."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
@@ -84,7 +84,7 @@ def _continues(path: str, position: AccountingFilePosition) -> bool:
     try:
         with open(path, "rb", buffering=0) as file:
             return _is_in(file.fileno(), position)
-    except FileNotFoundError:  # the file was renamed, and no new one exists yet
+    except FileNotFoundError:  # the file was renamed, and no new file exists yet
         return False
 
 

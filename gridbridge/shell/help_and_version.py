@@ -3,13 +3,13 @@
 import os
 import sys
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def print_help_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print the usage or the version and exit with 0 if the arguments ask for that.
+    """Print the usage or the version and exit with 0 if the arguments request it.
 
     `text` begins with the program's name. Hot programs don't know their version.
     """

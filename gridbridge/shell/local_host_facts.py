@@ -18,7 +18,7 @@ from gridbridge.shell import safe_files
 
 UNIT = ".service"
 LINE_BYTES = 4096
-TRIED = bytes(4096)  # the largest message
+TRIED = bytes(4096)  # test data as large as the largest message
 
 
 def this_host_name() -> str:
@@ -175,7 +175,7 @@ def read_text_or_empty(path: str) -> str:
 
 
 def last_log_line(path: str) -> str:
-    """Return the last line of a log file, empty if there is none or the path is a FIFO."""
+    """Return the last line of a log file; empty for an empty file, no file, or a FIFO."""
     try:
         with open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
@@ -188,8 +188,8 @@ def last_log_line(path: str) -> str:
 def find_root_daemon(program: str) -> RunningExecd | None:
     """Find a daemon's process that root started; None if it does not run.
 
-    The caller, as root, may restart the program that is found. Another user's process of the same
-    name must not be taken for the daemon.
+    The caller, as root, may restart this program. So another user's process of the same name must
+    not be taken for the daemon.
     """
     for pid in _pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
@@ -202,9 +202,9 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 def _is_roots(pid: int) -> bool:
     """Say whether a process's real uid is root's, which a daemon keeps.
 
-    The owner of /proc/PID does not tell: that is root for any process that is not dumpable.
+    The owner of /proc/PID is no proof: root owns it for any process that is not dumpable.
     """
-    # it escapes these in the process's name
+    # the kernel escapes newlines in the process's name
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 

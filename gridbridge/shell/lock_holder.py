@@ -12,7 +12,7 @@ import struct
 from gridbridge.shell.poller_lock import OPTIONS
 
 FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # in the environment of services that systemd's watchdog kills
+WATCHED = b"WATCHDOG_USEC="  # variable of services that systemd's watchdog supervises
 
 
 def find_poller_lock_holder(path: str) -> int:
@@ -32,7 +32,7 @@ def find_poller_lock_holder(path: str) -> int:
 def kill_poller_lock_holder(path: str) -> int:
     """Kill the lock's holder if it is a process of the lock folder's owner.
 
-    Returns its pid, 0 if nothing was killed. A pid may be reused at any time, so the process is
+    Returns the pid, or 0 if nothing was killed. A pid may be reused at any time, so the process is
     opened as a pidfd before it is checked (pidfd_open(2)). A process with a systemd watchdog is
     left to systemd.
     """
@@ -58,7 +58,7 @@ def _kill(path: str, uid: int, pid: int, process: int) -> int:
 
 
 def _is_of(pid: int, uid: int) -> bool:
-    """Say whether all four uids of a process are this one, which is not root."""
+    """Say whether all four uids of a process equal this uid; never for root."""
     lines = _read(f"/proc/{pid}/status").splitlines()
     ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
     return uid != 0 and ids == [str(uid).encode()] * 4

@@ -1,4 +1,4 @@
-"""Limits how many log lines one person can cause in an interval, and counts the rest."""
+"""Limits the log lines that one person can cause in an interval, and counts suppressed lines."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable

@@ -9,11 +9,11 @@ import time
 
 from gridbridge.errors import StateError
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Root does not block on a FIFO that the service account put in the place of the lock file.
+# Root must not block if the service account replaces the lock file by a FIFO.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 PATIENCE_S = 60.0
@@ -24,8 +24,8 @@ def take_poller_lock(path: str, version: str = "") -> bool:
     """Take the lock for this process's lifetime; False if another process holds it.
 
     The lock file names the code version of the holder, if the disk has room. Only the owner may
-    open the file: anyone who can read it can lock it. A second lock by lockf tells the holder's pid
-    (fcntl(2), F_GETLK); that lock is lost if this process opens the file again.
+    open the file, because anyone who can read it can lock it. A second lock by lockf shows the
+    holder's pid (fcntl(2), F_GETLK); it is lost if this process opens the file again.
     """
     end = _opened(path)
     try:
@@ -124,7 +124,7 @@ def _locked(end: int) -> bool:
 
 
 def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Renew the holder's heartbeat; the next one is due within `ahead_s` seconds.
+    """Renew the holder's heartbeat; the next heartbeat is due within `ahead_s` seconds.
 
     Setting the file's time needs no disk space, so it works on a full disk. Other modules report a
     disk that can't be written.

@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from gridbridge.errors import StateError
 
-MOST_FILES, FEWEST_FILES = 4096, 256  # open files
+MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 
 
 def become_account(name: str, remedy: str = "") -> None:
     """Switch this process to an account for good.
 
-    Only root and the account itself may do so; anyone else gets StateError. `remedy` is
-    added to the message when the account does not exist and says how to create it.
+    Only root and the account itself may do so; any other account gets StateError. `remedy` says how
+    to create a missing account, and is added to the error message.
     """
     try:
         account = pwd.getpwnam(name)
@@ -64,7 +64,7 @@ def raise_resource_limits() -> int:
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # not root, or in a container
+        except ValueError:  # only root may raise the limit, and not in every container
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

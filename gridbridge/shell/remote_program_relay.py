@@ -19,7 +19,7 @@ exit $status
 """
 FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
 UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
-FIRST_SIGNAL = 128  # a shell's exit status of a program that a signal ended
+FIRST_SIGNAL = 128  # lowest exit status with which shells report a signal
 
 
 def run_by_callers_ssh(
@@ -57,7 +57,7 @@ def run_by_callers_ssh(
 def run_and_fetch_written_files(
     address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT
 ) -> int:
-    """Run a program in an empty remote folder and fetch what it wrote.
+    """Run a program in an empty remote folder and fetch the files that it wrote.
 
     The files that the program writes to `out` are unpacked into `folder`, and its standard output
     becomes the file `said`. The result is FAILED if the transfer of the files was incomplete.

@@ -8,18 +8,18 @@ from gridbridge.model.transfer_name import is_transfer_name
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import ssh
 
-STAGE_DIR = ".gridbridge/stage"  # below the account's home
+STAGE_DIR = ".gridbridge/stage"  # folder in the account's home directory
 WORK = "work"
-MARK = ".gridbridge"  # its absence shows an empty mount point without its filesystem
+MARK = ".gridbridge"  # file whose absence reveals an unmounted filesystem
 TAKEN = 73  # exit status: the folder belongs to another account
-MISSING, LOOSE = 75, 76  # stage_dir does not exist; others could replace folders in it
+MISSING, LOOSE = 75, 76  # exit statuses: no stage_dir; others may replace folders in it
 ANOTHERS = f"""{{
     echo "$own: another's" >&2
     exit {TAKEN}
 }}
 """
 # Anyone who may write to a folder can rename others' files in it unless it is sticky. A group with
-# its owner's name and no other member is the owner's own, as useradd(8) makes it.
+# its owner's name and no other member is private, as created by useradd(8).
 JUDGE = f"""place=${{place%/}}
 [ -d "$place/" ] || exit {MISSING}
 is_own() {{ [ "$3" = "$4" ] && case $(getent group "$4") in *:|*:"$4"|'') ;; *) false ;; esac; }}
@@ -127,7 +127,7 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
 
 
 def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
-    from shlex import quote  # seldom needed
+    from shlex import quote  # rarely needed
 
     subject = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:

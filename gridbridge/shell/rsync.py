@@ -14,7 +14,7 @@ from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputToo
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -25,33 +25,31 @@ OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
     *("--checksum", "--secluded-args"),
 )
-BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new one replaces it
-IN_PLACE = ("--inplace", "--no-whole-file")  # for a folder that nobody uses yet
+BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file replaces it
+IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
-FILE_ERROR = (
-    11  # rsync(1): error in file I/O; of the other side's it may lose the line that says more
-)
+FILE_ERROR = 11  # rsync(1): error in file I/O; the other side's explanation may be missing
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
 FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
-)  # consequences of a failure on the other host
-LOOK_S = 0.5  # between two checks whether the job was deleted
+)  # messages that only follow from a failure on the other host
+LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # of rsync's error output that is shown
-MOST_BYTES = 16 << 20  # of rsync's error output: a line for each of 100,000 files
-SILENCE_S = 3600  # then rsync gives up; it prints nothing during a large file's checksum
-LINE_BYTES = 200  # a line of progress has less
+MAX_BYTES = 65536  # most displayed bytes of rsync's error output
+MOST_BYTES = 16 << 20  # most error output: a line for each of 100,000 files
+SILENCE_S = 3600  # timeout of silence: rsync is silent during a large file's checksum
+LINE_BYTES = 200  # longest progress line
 REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
     """The bandwidth limit and the progress callback of a copy into an unused folder.
 
-    The files are written in place, so that even after SIGKILL a copy is resumed where it was.
+    The files are written in place, so that a killed copy is resumed at its last byte.
     """
 
     __slots__ = ("kib_per_s", "tell")
@@ -61,7 +59,7 @@ class RsyncLimitAndProgress:
         self.tell = tell  # called with rsync's own progress line
 
     def options(self) -> tuple[str, ...]:
-        """Return the pace as options of rsync."""
+        """Return the bandwidth limit as options of rsync."""
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
@@ -136,10 +134,10 @@ def _carry(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    # no word of it has a blank
+    # no word of the ssh command has a blank
     by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
     paced = pace.options() if pace else BESIDE
-    patience = f"--timeout={SILENCE_S}"  # a dead host or a stale mount
+    patience = f"--timeout={SILENCE_S}"  # ends rsync at a dead host or a stale mount
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
     status, words = _run(argv, listed, is_unwanted, pace)
@@ -158,7 +156,7 @@ def _carry(
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line of rsync's output that names the cause, not a consequence.
+    """Return the line of rsync's output that names the cause instead of a consequence.
 
     If all lines are consequences and another host was involved, the connection was lost.
     """
@@ -186,7 +184,7 @@ def _run(
         return is_unwanted()
 
     try:
-        output = theirs[0] if pace else theirs[1]  # progress says nothing about a failure
+        output = theirs[0] if pace else theirs[1]  # progress lines do not explain a failure
         pid = runner.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         runner.close_files(ours)
@@ -211,7 +209,7 @@ class RsyncOutput:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read from one pipe; say whether more may come. OverflowError beyond the limit."""
+        """Read from one pipe; say whether it is still open. OverflowError beyond the limit."""
         chunk = os.read(end, runner.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]
@@ -234,12 +232,12 @@ class RsyncOutput:
                 continue
 
     def progress(self) -> str:
-        """Return the last complete progress line."""
+        """Return rsync's last complete progress line."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
     def words(self) -> str:
-        """Return the first part of the error output."""
+        """Return the first part of rsync's error output."""
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 

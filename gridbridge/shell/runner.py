@@ -11,7 +11,7 @@ import time
 
 from gridbridge.errors import CommandFailed, ProgramNotStarted, ProgramOutputTooLong
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20  # the largest output of a query
-# of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
+# largest list of all jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
 REAP_S = 10.0  # a killed program ends within this time, or is stuck in the kernel
-SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
+SIGKILL = 9  # Linux's number; importing signal, which imports enum, takes 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
 
 
@@ -47,7 +47,7 @@ class CompletedProgram:
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    """Do nothing, as the default callback."""
 
 
 _after_each: "Callable[[], None]" = _nothing
@@ -104,8 +104,8 @@ def _run(
 def open_memory_file(data: bytes) -> int:
     """Return a descriptor of an in-memory file with this content, for standard input.
 
-    The program can read all of the input or is never started, whenever this process is killed. A
-    job with a truncated script would be submitted and end well without doing its work.
+    Even if this process is killed, the program can read all of its input or is never started. A job
+    with a truncated script would be submitted and end well without doing its work.
     """
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
@@ -183,7 +183,7 @@ def open_output_pipes() -> tuple[list[int], list[int]]:
 
 
 def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
-    """Start a program in its own session with these first three files; return its pid."""
+    """Start a program in its own session with these standard streams; return its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
     return os.posix_spawn(
         argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,)
@@ -231,9 +231,9 @@ def reap_program(pid: int, deadline: float) -> int:
 
 
 def kill_program(pid: int) -> None:
-    """Kill a program with its session; a program that changed its user (sudo) is left alone.
+    """Kill a program's session; a program that changed its user (sudo) is left alone.
 
-    A program that the kernel can't end, for instance one that waits for a hung disk, is left, too.
+    A program that the kernel can't end, for instance while it waits for a hung disk, is left, too.
     """
     try:
         os.killpg(pid, SIGKILL)

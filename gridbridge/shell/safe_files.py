@@ -6,7 +6,7 @@ from codecs import BOM_UTF8
 
 from gridbridge.errors import ParseError, StateError
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedIOBase
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ENDLESS = 64 << 20  # the longest line that is skipped, in bytes
 LONGEST = 1 << 20  # the longest accepted line, in bytes
-TEMPORARY = "."  # a file whose name begins with it is not finished
+TEMPORARY = "."  # name prefix of unfinished files
 
 
 def random_file_name(prefix: str = "") -> str:
@@ -28,9 +28,9 @@ def replace_file_atomically(
     """Replace a file's content atomically: all of `data`, or nothing.
 
     The data are written to a temporary file in the same folder, which is then renamed. One fsync
-    after the rename makes both durable on a journaling filesystem; a writer of the spool may not
-    open the folder and so can't fsync it. Raises StateError if the disk is full or the
-    folder is not writable, and leaves no file behind.
+    after the rename makes content and name durable on a journaling filesystem. A writer of the
+    spool can't fsync the folder, which it may not open. Raises StateError if the disk is full or
+    the folder is not writable, and leaves no file behind.
     """
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"
@@ -81,7 +81,7 @@ def read_file_only_owner_writes(
     try:
         facts = os.fstat(end)
         _refuse_tricks(path, facts, max_bytes, owner)
-        return os.read(end, facts.st_size), facts  # room for max_bytes may be half a gigabyte
+        return os.read(end, facts.st_size), facts  # a buffer of max_bytes may need half a gigabyte
     finally:
         os.close(end)
 
@@ -96,12 +96,12 @@ def open_regular_without_blocking(path: str, flags: int) -> int:
 
 
 def is_owned_by_current_user(path: str) -> bool:
-    """Say whether a folder, or a symlink of that name, belongs to the current user."""
+    """Say whether the current user owns a folder, or the symlink of that name."""
     return os.lstat(path).st_uid == os.geteuid()
 
 
 def is_safe_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
-    """Say whether `read_safe_file` would accept a file with this stat result."""
+    """Say whether `read_file_only_owner_writes` would accept a file with this stat result."""
     try:
         _refuse_tricks(path, facts, max_bytes, None)
     except StateError:
@@ -112,7 +112,7 @@ def is_safe_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
 def forbid_others_to_write(folder: str) -> None:
     """Remove other users' write permission from a folder.
 
-    Raises StateError unless it is ours.
+    Raises StateError unless the current user owns the folder.
     """
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
@@ -166,9 +166,9 @@ def iterate_bounded_lines(
 ) -> "Iterator[bytes]":
     """Yield each line of a user's file with its newline.
 
-    Raises ParseError for a line that is too long. If `too_long` is given, the number of such a line
-    is appended to it and an empty line is yielded instead. ParseError is then raised only for a
-    line without an end, such as /dev/zero has.
+    Raises ParseError for a line that is too long. With `too_long`, the line's number is appended to
+    that list and an empty line is yielded instead. Then only a line without an end, such as
+    /dev/zero has, raises ParseError.
     """
     number = 1
     while line := file.readline(LONGEST + 1):

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 
 from gridbridge.shell import poller_lock
 
-BEAT_S = 2.0  # between two signs
-BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
+BEAT_S = 2.0  # interval of heartbeats
+BEGIN_S = 600.0  # longest start of a service, with a migration of the state file
 
 
 class ServiceHeartbeat:
-    """Sends heartbeats; without them systemd or the sensor kills this process."""
+    """Sends heartbeats, without which systemd or the load sensor kills this process."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
         self._manager = environment.get("NOTIFY_SOCKET", "")
-        self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
+        self._limit_us = environment.get("WATCHDOG_USEC", "")  # systemd's limit after the start
         self._beaten_at = -BEAT_S
 
     def begin(self, longest_s: float = BEGIN_S) -> None:
@@ -36,7 +36,7 @@ class ServiceHeartbeat:
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:
-        """Set systemd's watchdog limit for this silence, if systemd has a limit at all."""
+        """Return the message that sets systemd's watchdog limit; empty if systemd has no limit."""
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:

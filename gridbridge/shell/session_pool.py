@@ -14,7 +14,7 @@ from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
-PATIENCE_S = 1.0  # to wait for an idle session; another login costs both hosts 0.1 s of CPU
+PATIENCE_S = 1.0  # longest wait for an idle session; a new login takes 0.1 s of CPU on both hosts
 
 Account = tuple[str, str, str, str]
 
@@ -51,7 +51,7 @@ class IdleSshSessions(OpenSshClient):
             return silence
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
-        except Empty:  # an earlier request may hang
+        except Empty:  # all sessions are in use, perhaps by hanging requests
             session = SshSessionsOfProgram()
         try:
             rest_s = max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""Runs a program on another host by OpenSSH's client, and tells whether the program ran.
+"""Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
 ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end
 with 255 too. So the remote command prints a secret token around each of its outputs, and output
@@ -21,15 +21,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import runner, safe_files
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FAILED = 255  # ssh(1): an error of its own
+FAILED = 255  # ssh(1): exit status of ssh's own errors
 CLIENT = "/usr/bin/ssh"
-CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
-ALIVE_S = 5  # after two such silences a connection is lost
-OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the site
+CONNECT_S = 10  # timeout for connecting; a command's own limit applies too
+ALIVE_S = 5  # keepalive interval; after two without an answer the connection is lost
+OPTIONS = {  # ssh_config(5); these options override the ssh files of the user and the site
     "BatchMode": "yes",
     "IdentityAgent": "none",
     "ForwardAgent": "no",
@@ -37,7 +37,7 @@ OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the
     "ClearAllForwardings": "yes",
     "RequestTTY": "no",
     "EscapeChar": "none",
-    "ControlMaster": "no",  # a master that goes to the background keeps our pipes open
+    "ControlMaster": "no",  # a background master would keep our pipes open
     "ControlPath": "none",
     "PermitLocalCommand": "no",
     "RemoteCommand": "none",
@@ -48,17 +48,17 @@ OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the
     "ServerAliveCountMax": "2",
     "LogLevel": "ERROR",
 }
-FAR_SHELL = (  # sh and csh take this line
+FAR_SHELL = (  # line for both sh and csh
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # tokens in a whole answer: on stdout, on stderr
-NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
+TOKENS = 3, 2  # tokens in a complete answer: on stdout, on stderr
+NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run or is missing
 CAP_SYS_ADMIN = 21  # capabilities(7)
 NOT_FOUND = 127  # run_program's status for a program that can't be started
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # a shell's exit statuses of a program that a signal ended
 DENIED = b"Permission denied ("  # the client's last line after all keys failed
-BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
+BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 
@@ -103,7 +103,7 @@ def uses_persistent_ssh() -> bool:
 
 
 def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    """Run a remote command with a text as its input; yield its output as it comes."""
+    """Run a remote command with a text as its input; yield the output as it arrives."""
     return _carrier.listen(login, command, text)
 
 
@@ -244,7 +244,7 @@ def _is_unread(source: int) -> bool:
 def _fail(
     login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
 ) -> CompletedProgram:
-    """Raise the error that fits an incomplete answer."""
+    """Raise the error for an incomplete answer over ssh."""
     last = _last_words(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
@@ -262,7 +262,7 @@ def _fail(
 
 
 def _last_words(token: str, ended: CompletedProgram) -> str:
-    """Return the last line that the client, or else the remote login shell, has printed."""
+    """Return the last line printed by the client, or by the remote login shell."""
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
@@ -272,17 +272,17 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say whether the ssh client ended because the server accepts none of our keys.
+    """Say whether the ssh client failed because the server accepts none of our keys.
 
-    ssh(1) ends with 255 for all of its failures. Its last line is its own, whatever the server made
-    it print before.
+    ssh(1) ends with 255 for all its failures. Its last output line is its own, whatever the server
+    printed before.
     """
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
 def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
-    """Return advice for an ssh error message; empty if the failure may pass by itself."""
+    """Return advice for an ssh error message; empty if a retry may succeed."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     options = f"-p {login.port} {login.host}" if login.port else login.host
     host_name = f"[{login.host}]:{login.port}" if login.port else login.host

@@ -1,7 +1,7 @@
-"""Sends all requests of a short program to one host over one process of OpenSSH's client.
+"""Sends all requests of a short program to one host through one process of OpenSSH's client.
 
-A starter submits a job and releases it; a second login would cost both hosts more than that. The
-session ends with the program, which closes the client's input.
+A starter submits a job and releases the job; a second login would cost both hosts more than these
+requests. The session ends with the program, which closes the client's input.
 """
 
 import fcntl
@@ -16,7 +16,7 @@ from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command
 
-NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
+NUMBER_BYTES = 4  # size of FIONREAD's int (ioctl_tty(2))
 
 
 class SshClientProcess:
@@ -27,7 +27,7 @@ class SshClientProcess:
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
         (self.output, self.errors), child_ends = runner.open_output_pipes()
-        self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
+        self.theirs, self.to_it = os.pipe()  # `theirs` stays open, to query the unread bytes
         os.set_blocking(self.to_it, False)
         try:
             self.pid = runner.spawn_program(argv, BARE, [self.theirs, *child_ends])
@@ -58,7 +58,7 @@ class SshSessionsOfProgram(OpenSshClient):
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a login ahead of the first request.
+        """Start the ssh login ahead of the first request.
 
         Raises ProgramNotStarted if no client can be started.
         """
@@ -93,7 +93,7 @@ class SshSessionsOfProgram(OpenSshClient):
 
 
 class SshSessionRequest:
-    """One request over an ssh session, and what has been read of its answer."""
+    """One request over an ssh session, and the part of its answer read so far."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write the request and read until the answer is whole; False if it fails or times out."""
+        """Write the request and read the complete answer; False after a failure or timeout."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(runner.remaining_ms(deadline)):
@@ -127,7 +127,7 @@ class SshSessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether the answer exceeds the limit."""
+        """Say whether the answer exceeds its byte limit."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:
@@ -142,7 +142,7 @@ class SshSessionRequest:
     def _read_from(self, end: int) -> None:
         chunk = os.read(end, runner.CHUNK_BYTES)
         read = self._read[end]
-        begin = max(0, len(read) - len(self._token) + 1)  # a token may come in two parts
+        begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two parts
         read += chunk
         self._awaited[end] -= read.count(self._token, begin)
         if not chunk:

@@ -1,4 +1,4 @@
-"""Checks whether the site's admission rules can be loaded: a broken rule refuses everybody.
+"""Checks whether the site's admission rules can be loaded: a broken rule refuses all jobs.
 
 A separate process loads the rules, as the site's code may print, exit or hang. usage: python3 -I -m
 gridbridge.site.admission_rule_check FOLDER OWNER
@@ -45,7 +45,7 @@ def check_admission_rules_load(
 
 
 def main() -> None:
-    """Load the rules; the last line of standard error says what is wrong."""
+    """Load the rules; the last line of standard error is the error message."""
     folder, owner = sys.argv[1:]
     try:
         admission_rules.load_admission_rules(folder, int(owner))

@@ -41,7 +41,7 @@ from gridbridge.site.transfer_queue_request import refuse_setup_of_embedded_site
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # arguments for `sudo -l`, which runs nothing
+TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in a query of `sudo -l`
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
@@ -65,7 +65,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_balancer_nodes_left() -> int:
-    """Return how many nodes the balancer last published: no program would remove them."""
+    """Return how many nodes the balancer last published, which no program would remove."""
     with suppress(StateError):
         published = published_balance_file.read_published_balance()
         rows = published.nodes if published else ()
@@ -148,7 +148,7 @@ def _cell(policy: Policy) -> BalancerCellRights | None:
 
 
 def _may_be_root(account: str) -> bool | None:
-    """Ask sudo whether an account may run gridbridge-as-root; None if this can't be asked."""
+    """Query sudo whether an account may run gridbridge-as-root; None if unknown."""
     if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:

@@ -41,10 +41,10 @@ from gridbridge.shell.process_account import setpriv_command_prefix
 from gridbridge.shell.runner import run_program
 
 LIMIT_S = 20.0
-MOST = 20_000  # names that are checked; users can make more
+MOST = 20_000  # most checked names in a storage area; users can add more
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
-ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # they may be too long for one command
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # names may exceed one command line
 LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
 PROVIDER_LISTS_ITEM = "lists of providers"
@@ -77,7 +77,7 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
-    """Return accounts whose names other accounts took, with the owners, and whether names were cut.
+    """Return account names taken by other owners, each with the owner, and whether names were cut.
 
     None if the area can't be listed.
     """
@@ -122,7 +122,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
 
 def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: its provider's list"
-    if trouble is None:  # another gridbridge.toml is checked
+    if trouble is None:  # the checked file is not the service's gridbridge.toml
         return CheckFinding(
             item=item, state=FindingSeverity.NOTE, found=f"not asked: {CONFIG} lacks the pool"
         )

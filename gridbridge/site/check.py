@@ -104,9 +104,9 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site of a configuration; a wrong file is then the only finding.
+    """Check the site of a configuration; an invalid file is then the only finding.
 
-    A file that the service refuses is the only finding, too: other findings would concern a
+    A file that the service rejects is the only finding, too: other findings would concern a
     configuration that is not in force. Whether programs have read the file is checked only for the
     usual path.
     """
@@ -145,7 +145,7 @@ def collect_check_findings(
     policy: Policy, sha256: str | None, clock: Clock
 ) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
-    with site_inspection.run_each_program_once():  # checks of several queues ask the same
+    with site_inspection.run_each_program_once():  # checks of several queues send the same queries
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
 
 
@@ -157,7 +157,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     """Check a site of Grid Engine or OAR clusters."""
     if os.geteuid() != 0:
         yield NO_ROOT
-    with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
+    with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
         home = threads.submit(read_home_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
             name: threads.submit(inspect_cell_version_and_clock, name, policy, clock)
@@ -172,7 +172,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
         admitting = threads.submit(_admission_rules, policy.site.service_account)
-        facts = inspect_local_host(policy)  # while the cells are asked
+        facts = inspect_local_host(policy)  # during the threads' queries
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from transfer_host_requirements.program_file_findings(facts)
     yield from transfer_host_requirements.transfer_host_findings(facts, policy.site)
@@ -237,7 +237,7 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
 def _states(
     policy: Policy, cells: Mapping[str, Future[ClusterFacts]]
 ) -> Mapping[str, QueueInstanceState]:
-    """Return the state of each transfer queue; none where the site's own cluster is silent.
+    """Return the state of each transfer queue; empty if the site's own cluster does not answer.
 
     A site without transfer queues may have no cluster of its own.
     """
@@ -247,7 +247,7 @@ def _states(
 
 
 def _queues(home: Future[HomeClusterSettings]) -> Mapping[str, QconfSettings]:
-    """Return the local cluster's queues; empty while it is silent, or if its kind has none."""
+    """Return the home cluster's queues; empty if it does not answer or has no queues."""
     try:
         return home.result().setup.queues
     except GridbridgeError:
@@ -295,7 +295,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 def _queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerFacts | None
 ) -> Iterator[CheckFinding]:
-    """Check a transfer queue's set-up; unknown while one of its cells is silent."""
+    """Check a transfer queue's set-up; unknown while one of its cells does not answer."""
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
@@ -333,7 +333,7 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(path) else ""  # a missing one says what to do
+        hint = "edit the file" if os.path.exists(path) else ""  # other errors advise
         yield CheckFinding(
             item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint
         )

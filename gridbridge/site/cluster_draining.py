@@ -1,4 +1,4 @@
-"""Drains a cluster: no more jobs or tasks are sent, running ones continue."""
+"""Drains a cluster: no more jobs or tasks are sent to it, and running jobs continue."""
 
 import os
 import pwd
@@ -17,8 +17,8 @@ MAX_CHARACTERS = 500
 def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
     """Close a cluster to campaigns, and close the transfer queues that lead to it.
 
-    The poller and the runner act on it in their next cycles. Raises GridbridgeError for a cluster
-    that gridbridge sends nothing to, StateError for accounts other than root and the
+    The poller and the runner apply the drain in their next cycles. Raises GridbridgeError for a
+    cluster that gridbridge sends nothing to, StateError for accounts other than root and the
     service account.
     """
     _refuse_unknown(cluster, folder)

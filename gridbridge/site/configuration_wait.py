@@ -11,7 +11,7 @@ from gridbridge.program.configuration import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
 
-LIMIT_S = 30.0  # a service looks at the file in each round, and one round may be slow
+LIMIT_S = 30.0  # services check the file once a round; a round may be slow
 LOOK_S = 0.2
 NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor has started one"
 

@@ -20,7 +20,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows
 from gridbridge.transfer.poller import poller_decision_journal
 
-# A program with journalled decisions has a line here.
+# Programs that journal their decisions.
 PROGRAMS = MappingProxyType(
     {
         program.name: program
@@ -53,7 +53,7 @@ SQLITE = "sqlite:///"
 
 
 class UnknownDecision(GridbridgeError):
-    """No journalled decision has this number."""
+    """Raised when no journalled decision has the requested number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class DecisionReplay:
     """A journalled decision, and the decision of this version for the same rows."""
 
     decision: RecordedDecision
-    kept: tuple[str, ...]  # actions, one sentence each
+    kept: tuple[str, ...]  # journalled actions, one sentence each
     now: tuple[str, ...]
 
     @property
@@ -70,7 +70,7 @@ class DecisionReplay:
         return self.kept == self.now
 
     def summarize(self, actions: Iterable[str]) -> list[str]:
-        """Return actions as sentences for people."""
+        """Return the decision's actions as sentences for people."""
         return PROGRAMS[self.decision.program].summarize(list(actions))
 
 
@@ -79,7 +79,7 @@ def replay_decision(
 ) -> DecisionReplay:
     """Decide again from a decision's rows, without acting.
 
-    The balancer's decisions are numbered separately.
+    The balancer's decisions have their own numbers.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = JournalledDecisionRows(database).find(number)
@@ -90,7 +90,7 @@ def replay_decision(
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except InputsNotJournalled as error:
         raise StateError(f"decision {number}: can't be made again; {error}") from error
-    except Exception as error:  # whatever another version has kept
+    except Exception as error:  # inputs of another version can have any form
         why = "it was kept by another version of gridbridge"
         raise StateError(f"decision {number}: can't be made again; {why}") from error
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
@@ -105,7 +105,7 @@ def newest_journal_decisions(
 
 
 def _open(path: str) -> StateFile:
-    """Open the state file as its owner; it is never made here."""
+    """Open an existing state file as its owner."""
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become_account(policy.site.service_account)

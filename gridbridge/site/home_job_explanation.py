@@ -37,18 +37,18 @@ class TransferQueueVerdict:
 class UntransferredHomeJob:
     """A job or array task at home that is not in a transfer queue."""
 
-    job: str  # 12, or 12.3
+    job: str  # JOB or JOB.TASK
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[TransferQueueVerdict, ...] = ()  # for a waiting job
+    queues: tuple[TransferQueueVerdict, ...] = ()  # empty if the job does not wait
     was_sent: bool = False  # a transfer of this job has ended
 
 
 def find_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
-    """Return the state of a job or task at home; None if home does not list it.
+    """Return the state of a job or task at home; None if the home cluster does not list it.
 
     If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
     HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a

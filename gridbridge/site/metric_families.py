@@ -22,7 +22,7 @@ from gridbridge.program.metric_family import (
     unix_timestamp,
 )
 
-OTHER = "other"  # no name in gridbridge.toml
+OTHER = "other"  # label of clusters and queues that gridbridge.toml lacks
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
 
 
@@ -201,7 +201,7 @@ def _state(transfer: PublishedTransfer) -> str:
 def rebalance_metric_families(
     rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], now: datetime
 ) -> Iterator[MetricFamily]:
-    """Yield metrics of rebalancing rounds, for the kinds of rounds that ever started."""
+    """Yield metrics of rebalancing rounds, for each kind of round that has ever started."""
     yield metric_with_labels(
         "rebalance_ended_timestamp_seconds",
         "When the last round of a kind ended",
@@ -322,7 +322,7 @@ def _balance_gauge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaignFiles:
-    """The published files about campaigns; None for a missing file."""
+    """The published files about campaigns; None stands for a missing file."""
 
     campaigns: ShownCampaigns | None = None
     grid: ShownCampaignClusters | None = None

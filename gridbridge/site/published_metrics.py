@@ -37,9 +37,9 @@ NOTHING = (
 Measure = Callable[[], Iterable[MetricFamily]]
 TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
-IDLE_CLIENT_S = 10.0  # for a client that connects and sends nothing
-REQUEST_LIMIT_S = 30.0  # for a request and its response
-MAX_CONNECTIONS = 64  # connections; each takes two threads
+IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
+REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
+MAX_CONNECTIONS = 64  # most open connections; each has two threads
 
 
 def collect_published_metrics(
@@ -106,17 +106,17 @@ def _elastic_families(folder: str) -> Iterable[MetricFamily]:
 
 
 class MetricsAddressUnavailable(GridbridgeError):
-    """The server can't listen on an address."""
+    """Raised when the metrics server can't listen on its address."""
 
 
 class _Families(Collector):
-    """Collects the metrics anew for each request."""
+    """Collects all metrics anew for each request."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family."""
+        """Yield every metric family."""
         return map(_metric, self._measure())
 
 
@@ -129,8 +129,8 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
     """Serve current metrics to each HTTP GET, until the process ends.
 
     Calls `announce` with the port, which the system chooses for port 0. Raises
-    MetricsAddressUnavailable. Idle and slow clients are disconnected, and so is the oldest client
-    of too many: no client can occupy all connections.
+    MetricsAddressUnavailable. Idle and slow clients are disconnected. Beyond the most connections
+    the oldest client is disconnected, so that no client can occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
@@ -139,7 +139,7 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
     server.RequestHandlerClass = _time_limited_handler(
         IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
     )
-    server.socket.listen(MAX_CONNECTIONS)  # five by default: a sixth would wait for a second
+    server.socket.listen(MAX_CONNECTIONS)  # by default five: a sixth client would wait for a second
     announce(server.server_port)
     threading.Event().wait()
 
@@ -149,11 +149,11 @@ class _ConnectionLimit:
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()
-        self._open = dict[socket.socket, None]()  # the oldest first
+        self._open = dict[socket.socket, None]()  # oldest connection first
 
     @contextmanager
     def among(self, connection: socket.socket) -> Iterator[None]:
-        """Count a connection as open within the context."""
+        """Count a client's connection as open within the context."""
         with self._turn:
             self._open[connection] = None
             if len(self._open) > self._most:
@@ -190,11 +190,11 @@ def _time_limited_handler(
                 late.cancel()
 
         def get_environ(self) -> dict[str, Any]:
-            """Leave out which form is wanted: all read the text, and any words stood there."""
+            """Leave out the Accept header, so that every client gets the text format."""
             return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
 
         def log_message(self, *_: object) -> None:
-            """Log nothing."""
+            """Log no HTTP requests."""
 
     return Brief
 

@@ -36,7 +36,7 @@ ATTRIBUTE = "seq_no"
 def plan_queue_sequence_numbers(
     policy: Policy, folder: str = PUBLISHED, former: str = ORDERED
 ) -> tuple[SetupStep, ...]:
-    """Return the steps that change sequence numbers, with the reason for each queue's number."""
+    """Return the steps that change sequence numbers, with a reason for each queue's number."""
     order = policy.site.queue_order
     queue_offers = transfer_queue_offers(policy, folder)
     if order is QueueOrder.SEQ_NO:

@@ -52,7 +52,7 @@ class SetupStep:
 
     what: str
     line: str
-    environment: str  # the line that points the shell at the step's cell; empty: any
+    environment: str  # shell line that selects the step's cell; empty: any cell
     where: str
     edit: SetupEdit
     undo: tuple[SharedSettingUndo, ...] = ()
@@ -105,7 +105,7 @@ def plan_transfer_queue_removal(
     """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
 
     If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is
-    removed, and a warning says that nothing was changed at the remote cluster.
+    removed, and a warning says that the remote cluster was not changed.
     """
     request = complete_queue_request(policy, options, must_exist=True)
     situation = _own_situation(policy, request, warn)
@@ -162,7 +162,7 @@ def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
 def apply_setup_steps(
     steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]
 ) -> None:
-    """Apply the steps in order; stop at the first failure, and the next run continues there."""
+    """Apply the steps in order; stop at the first failure. A repeated run continues there."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
@@ -214,14 +214,14 @@ def setup_steps_of_findings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeClusterSettings:
-    """The local cluster's settings for the transfer queues of a host."""
+    """The home cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
-    slots: Mapping[str, int]  # of each queue on the host
+    slots: Mapping[str, int]  # slots of each queue on the host
 
 
 def read_home_setup(policy: Policy, of_host: str) -> HomeClusterSettings:
-    """Read the local cluster's settings.
+    """Read the home cluster's settings for a transfer queue.
 
     CommandFailed or StateError without an answer.
     """
@@ -267,7 +267,7 @@ def read_transfer_queue_setup(
 def _away(
     policy: Policy, request: WantedTransferQueue, home: CellQconfSettings
 ) -> CellQconfSettings:
-    """Read the remote cluster's settings."""
+    """Read the remote cluster's settings for a transfer queue."""
     remote = configured_cluster_address(policy, request.remote)
     return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
 
@@ -286,7 +286,7 @@ def _own_situation(
 
 
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; refuse if setup has no edit that corrects one of them."""
+    """Return the findings; refuse if setup has no edit that corrects a finding."""
     listed = tuple(findings)
     hopeless = (
         finding
@@ -299,7 +299,7 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
 
 
 def _named(edit: SetupEdit) -> str:
-    """Describe an edit that belongs to no finding."""
+    """Describe an edit of a set-up that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == SetupEditVerb.SHELL and edit.name:
         return f"take away {edit.name}"

@@ -1,6 +1,6 @@
 """Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
 
-Answers of programs are cached during one inspection, because its parts ask the same questions in
+Answers of programs are cached during one inspection, because its parts send the same queries in
 parallel. No program that changes state may run inside the cache.
 """
 
@@ -50,7 +50,7 @@ HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_
 IMPORT_S = 20.0
 POLLERS = ("gridbridge.transfer.poller.program", "gridbridge-poller")
 UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
-Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
+Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and environment of a query
 
 
 def inspect_local_host(policy: Policy) -> TransferHostFacts:
@@ -101,9 +101,9 @@ def is_writable_by_others(folder: str) -> bool:
 
 
 def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
-    """Return whether the poller runs, how old its values are, and which file it has read.
+    """Return whether the poller runs, the age of its values, and the configuration it has read.
 
-    Without a digest (None) the poller's configuration is not compared, as it reads another file.
+    Without a digest (None) the configuration is not compared: the poller reads another file.
     """
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
@@ -139,7 +139,7 @@ def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
-    """Return the state of every transfer queue instance, as far as the cell tells."""
+    """Return the state of every transfer queue instance that the cell lists."""
     home = configured_cluster_address(policy, policy.site.cluster)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
@@ -168,7 +168,7 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
-    """Return the paths that may not be symlinks."""
+    """Return the paths that must not be symlinks."""
     return (
         *transfer_host_requirements.FOLDERS,
         SUDOERS,
@@ -189,7 +189,7 @@ def _import_trouble(account: str) -> str:
 
 
 def _load() -> tuple[float, float, frozenset[str]]:
-    """Return when load values were published, their maximum age, and their names; 0 for none."""
+    """Return the load values' time of publication, maximum age and names; 0 and empty for none."""
     try:
         taken_at_s, stale_s, values = published_file_formats.parse_load_values_file(
             published_file_formats.load_values_path()
@@ -218,7 +218,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 
 @contextmanager
 def run_each_program_once() -> Iterator[None]:
-    """Run each program once, in the first thread that asks; failures are cached, too."""
+    """Run each program once, for the first thread that needs it; failures are cached, too."""
     answer_program_runs_by(_Answers().answer)
     try:
         yield
@@ -230,7 +230,7 @@ class _Answers:
     def __init__(self) -> None:
         self._lock = Lock()
         self._answers: dict[Question, Future[CompletedProgram]] = {}
-        self._silences: dict[Question, CommandFailed] = {}  # by program and cell
+        self._silences: dict[Question, CommandFailed] = {}  # failed queries of silent cells
 
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
@@ -260,5 +260,5 @@ class _Answers:
 def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
     try:
         answer.set_result(ask())
-    except BaseException as error:  # the threads that wait for the result get the error
+    except BaseException as error:  # threads waiting for this result get the error
         answer.set_exception(error)

@@ -1,4 +1,4 @@
-"""Tests what jobs by ssh need: users' keys, rsync, and safe stage folders."""
+"""Tests the requirements of jobs by ssh: users' keys, rsync, and safe stage folders."""
 
 import os
 import pwd
@@ -15,7 +15,7 @@ from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDir
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.shell import local_host_facts, remote_stage_folder, ssh
 
-AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
+AT_ONCE = 4  # sshd drops the eleventh connection that has not logged in (MaxStartups)
 LIMIT_S = 20.0
 RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
@@ -33,7 +33,7 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
-    """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
+    """Return for each cluster by ssh the host that lacks rsync; empty if all hosts have rsync."""
     missing_here = (
         "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
     )
@@ -57,7 +57,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None
     except UnsafeRemoteFolder as error:
         return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
-        return None  # other findings report such errors
+        return None  # another finding reports the error
     return StageDirFacts(place=stage_dir, host=login.host)
 
 
@@ -67,7 +67,7 @@ def _missing(policy: Policy, cluster: str) -> str:
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # else: see other findings
+        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report others
     except GridbridgeError:
         return ""
     return ""
@@ -81,7 +81,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
 def _people(policy: Policy, named: UserMap) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
-    If a cluster lists users, only listed users have an account there.
+    If a cluster lists users, only listed users have an account at the cluster.
     """
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:

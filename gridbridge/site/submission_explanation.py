@@ -53,18 +53,18 @@ class SubmissionExplanation:
 
     job: str  # the job's id; empty if it is not submitted yet
     cluster: str
-    command: str = ""  # as a shell would take it; the wrapper is on its standard input
+    command: str = ""  # shell command line; it reads the wrapper from standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # the job's own words that keep it from the queue; a note, too
+    kept: str = ""  # the job's options that exclude the queue; also in `notes`
     refused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The job to explain."""
+    """The job whose submission is explained."""
 
-    job: str  # its number at home; empty: it is not submitted
-    name: str  # of its transfer; a job that is not submitted is called JOB there
+    job: str  # home job id; empty if the job is not submitted yet
+    name: str  # the transfer's name; an unsubmitted job has the id JOB in it
     submitted: SubmittedJob
 
 
@@ -112,7 +112,7 @@ def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str
 
 
 def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplanation:
-    """Say how a job would be submitted to the cluster of a queue."""
+    """Explain how a job would be submitted to the cluster of a queue."""
     job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
@@ -156,7 +156,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 
 
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
-    """Return the job that is asked about, as home knows it or would submit it."""
+    """Return the job to explain, as the home cluster lists it or would submit it."""
     if transfer := _transfer(words, policy):
         submitted = require_request_listing(home).query_submitted_job(
             home, transfer.job, transfer.task
@@ -168,7 +168,7 @@ def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
 
 
 def _refusal(submitted: SubmittedJob) -> str:
-    """Return why a job's starter would refuse it before it reads the request; else nothing."""
+    """Return why the starter would refuse a job before reading its request; else empty."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
     was_sent = is_transfer_name(submitted.account) or is_array_name(submitted.account)
@@ -176,7 +176,7 @@ def _refusal(submitted: SubmittedJob) -> str:
 
 
 def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
-    """Return why the queue takes no such job at home, as far as home tells; else nothing."""
+    """Return why a queue does not accept a job at home, as far as known; else empty."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
     if why := transfer_queue_admission.why_cluster_refuses_owner(
@@ -194,22 +194,22 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
 
 
 def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
-    """Say in which order the queues are tried that would take a job, where that is by policy."""
+    """Return a sentence on the order of the queues that accept a job, if queue_order sets one."""
     order = policy.site.queue_order
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
         offers = queue_order_setup.transfer_queue_offers(policy)
-    except GridbridgeError:  # it tells of the job all the same
+    except GridbridgeError:  # the rest of the explanation is printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
 
 
 def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
-    """Return the folder in which a job with carried files runs there; empty for any other.
+    """Return the remote folder of a job with staged files; empty for other jobs.
 
-    It is below its account's home, unless it is absolute. Unstageable for a list that is wrong.
+    A relative folder is in the account's home. Raises UnstageablePaths for an invalid file list.
     """
     if not ours.declares(request.context):
         return ""
@@ -223,7 +223,7 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
 
 
 def _queue(to: str, policy: Policy) -> str:
-    """Return the transfer queue that is named, or that leads to the cluster of that name."""
+    """Return the transfer queue of this name, or a queue that leads to the cluster of this name."""
     if to in policy.queues:
         return to
     require_queue_to_cluster(to, policy.remotes)
@@ -240,7 +240,7 @@ def _adds(queue: TransferQueue) -> tuple[object, ...]:
 
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferId | None:
-    """Return the transfer of a job that is named by its id, None for a command line of qsub."""
+    """Return the transfer of a job given by its id; None for a qsub command line."""
     try:
         job, task = parse_local_job_and_task(" ".join(words))
     except ParseError:

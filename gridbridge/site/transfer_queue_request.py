@@ -28,12 +28,12 @@ from gridbridge.shell import local_host_facts as host
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferTargetSetup
 
-QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
+QUARTER, TENTH = 4, 10  # shares of slots, from Transfer Queues how-to, Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueRequest:
-    """The transfer queue that the command line asks for; None values are chosen by setup."""
+    """The transfer queue requested on the command line; setup chooses values for None."""
 
     cluster: str
     queue: str | None = None
@@ -48,7 +48,7 @@ def complete_queue_request(
 ) -> WantedTransferQueue:
     """Complete a queue request from gridbridge.toml, else from an existing queue.
 
-    Values that are in neither follow from the remote cluster's size.
+    Values that neither source sets follow from the remote cluster's size.
     """
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
@@ -151,7 +151,7 @@ def _default_queue(policy: Policy, cluster: str) -> str:
 def _refuse(
     policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None
 ) -> None:
-    """Refuse requests that no set-up can carry out."""
+    """Refuse requests that no set-up can fulfil."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))
@@ -178,7 +178,7 @@ def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
-    """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
+    """Return a remote cluster's batch slots, except those of its own transfer queues."""
     remote = configured_cluster_address(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 

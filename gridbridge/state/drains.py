@@ -1,4 +1,4 @@
-"""Which remote clusters are drained, as files written by administrators.
+"""Drained clusters, as files written by administrators.
 
 The files are published, so that everybody sees who drained a cluster and why.
 """
@@ -37,7 +37,7 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
-    """End a cluster's drain; False if there was none, StateError without the right."""
+    """End a cluster's drain; False if it was not drained, StateError without the right."""
     _require_right(folder)
     if cluster not in list_drained_clusters(folder):  # also refuses names with a path
         return False

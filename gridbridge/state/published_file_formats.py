@@ -21,7 +21,7 @@ USAGE = "usage"  # usage that epilogs account for locally, a folder for each per
 FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
 JOBS_A_FOLDER = 1000  # jobs in a subfolder: a site keeps a million files
 LATEST_S = 32503680000  # the year 3000; this also rejects NaN
-WORDS_MAX_BYTES = 64 << 20  # a cluster offers at least one name for each host
+WORDS_MAX_BYTES = 64 << 20  # large, because a cluster offers a name for each host
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
 
@@ -84,7 +84,7 @@ def load_values_path(published: str = PUBLISHED) -> str:
 def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's route.
 
-    Raises UnconfiguredTransferQueue if the poller does not publish one.
+    Raises UnconfiguredTransferQueue if the poller does not publish a route for the queue.
     """
     try:
         return transfer_route.decode_route(
@@ -97,10 +97,10 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
 
 
 def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
-    """Return whether a queue without a route may soon get one.
+    """Return whether a queue without a route may soon get a route.
 
-    That is so if the configuration file is newer than service.json, which the service rewrites when
-    it loads or rejects a configuration.
+    The condition is that the configuration file is newer than service.json, which the service
+    rewrites when it loads or rejects a configuration.
     """
     if os.path.exists(published_route_path(queue, published)):
         return True
@@ -121,7 +121,7 @@ def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the names that a cluster offers; None if it has reported none."""
+    """Read the names that a cluster offers; None if the cluster has reported no names."""
     try:
         return safe_files.read_file_only_owner_writes(
             offered_names_path(cluster, published), WORDS_MAX_BYTES
@@ -131,7 +131,7 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
 
 
 def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read a cluster's list of local-only queues; None if it has none."""
+    """Read a cluster's list of local-only queues; None without a published list."""
     try:
         return safe_files.read_file_only_owner_writes(
             local_only_queues_path(cluster, published), WORDS_MAX_BYTES
@@ -156,7 +156,7 @@ def remove_other_routes(queues: frozenset[str], published: str = PUBLISHED) -> N
 
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
-    """Read a verdict or a reply; None while there is none."""
+    """Read a verdict or a reply; None before its publication."""
     try:
         return transfer_message.decode_transfer_message(
             safe_files.read_file_only_owner_writes(path, transfer_message.MAX_BYTES)[0]

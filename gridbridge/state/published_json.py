@@ -48,7 +48,7 @@ QUIET = "rebalance-quiesced.json"
 
 
 def encode_published_value(value: object) -> bytes:
-    """Encode a value as a published JSON file."""
+    """Encode a value as the content of a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
@@ -59,9 +59,9 @@ def to_json_types(value: object) -> object:
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published value.
+    """Read a published JSON value.
 
-    None if missing, StateError if the service did not write it.
+    None for a missing file, StateError for a file that the service did not write.
     """
     try:
         return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
@@ -105,7 +105,7 @@ def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
 
 
 def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
-    """Read the histories of a job or task; an array's job id gives all of its tasks.
+    """Read the histories of a job or task; an array's job id gives the histories of all its tasks.
 
     A task that several people claim appears several times until its owner is confirmed.
     """
@@ -190,7 +190,7 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
 def publish_rebalance_round_begin(
     kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
 ) -> None:
-    """Publish that a round began; an earlier unfinished round keeps its begin."""
+    """Publish that a rebalancing round began; an earlier unfinished round keeps its begin."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
@@ -203,7 +203,7 @@ def publish_rebalance_round_begin(
 def publish_rebalance_round_end(
     kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED
 ) -> None:
-    """Publish that a round ended."""
+    """Publish that a rebalancing round ended."""
     last = read_published_rebalance_round(kind, folder) or PublishedRebalanceRound(began_at=at)
     published_files.publish_file(
         _path(kind, folder), encode_published_value(replace(last, ended_at=at))
@@ -213,7 +213,7 @@ def publish_rebalance_round_end(
 def read_published_rebalance_round(
     kind: RebalanceRoundKind, folder: str = PUBLISHED
 ) -> PublishedRebalanceRound | None:
-    """Return the published times of a kind of round; None if none ever began.
+    """Return the published times of a kind of round; None if no round of the kind ever began.
 
     Raises StateError for a file that the service did not write.
     """
@@ -221,14 +221,14 @@ def read_published_rebalance_round(
 
 
 def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Publish since when rebalancing is paused; None resumes it."""
+    """Publish since when rebalancing is paused; None resumes rebalancing."""
     published_files.publish_file(
         f"{folder}/{QUIET}", encode_published_value(PublishedRebalancePause(since=since))
     )
 
 
 def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when rebalancing is paused; None if it is not.
+    """Return since when rebalancing is paused; None without a pause.
 
     Raises StateError for a file that the service did not write.
     """

@@ -17,7 +17,7 @@ _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name
 
 
 def encode_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Encode a snapshot with the jobs of these ids."""
+    """Encode a cluster snapshot with the jobs of these ids."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
@@ -26,7 +26,7 @@ def encode_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
 
 
 def decode_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a snapshot; raises an exception for invalid content."""
+    """Decode a cluster snapshot; raises an exception for invalid content."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

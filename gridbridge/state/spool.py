@@ -36,8 +36,8 @@ def create_wake_fifo(spool: str = SPOOL) -> str:
 def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Create a starter's FIFO if it is missing.
 
-    Others may write to it, because the service is another user. Only the service can list the
-    names.
+    Other users may write to the FIFO, because the service is another user. Only the service can
+    list the names.
     """
     path = f"{spool}/{WAKE}/{name}"
     try:
@@ -52,7 +52,7 @@ def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
 def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Remove a FIFO that is no longer used; only its owner and the service can.
 
-    Anything else of that name is left to its owner.
+    Any other file of that name is left to its owner.
     """
     try:
         if name.isalnum():
@@ -62,7 +62,7 @@ def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
-    """Wake the starter that sleeps on this FIFO; False if no starter does.
+    """Wake the starter that sleeps on this FIFO; False if no starter sleeps on the FIFO.
 
     With `owner`, only a FIFO of that uid is written to.
     """
@@ -89,7 +89,7 @@ def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
 
 
 def _open_wake(name: str, spool: str, owner: int | None) -> int:
-    """Open a FIFO that has a reader; -1 for anything else."""
+    """Open a FIFO that has a reader; -1 for a FIFO without reader or another file."""
     if not name.isalnum():
         return -1
     path = f"{spool}/{WAKE}/{name}"

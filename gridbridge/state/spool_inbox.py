@@ -29,10 +29,10 @@ from gridbridge.state.spool_reader import (
 )
 
 MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
-UIDS_TOLD = 5  # uids with folders in the spool that one log line names
+UIDS_TOLD = 5  # most uids in one log line about folders in the spool
 NAMES_A_SCAN = 20_000  # names in a scan: 50,000 took up to 4 s on a busy machine
 REMOVALS_A_SCAN = 10_000  # surplus files in a scan: a tenth of a second on ext4
-ASLEEP_S = 86400  # after this time a starter without a record has given up
+ASLEEP_S = 86400  # age at which a starter without a record has given up
 
 _log = logging.getLogger(__name__)
 
@@ -51,15 +51,15 @@ class SpoolInbox:
         self._waking = ResumableFolderScan()
         # folders that are not empty and so cannot be removed
         self._full: frozenset[str] = frozenset()
-        self._full_met: frozenset[str] = frozenset()  # those of them that this pass has seen
+        self._full_met: frozenset[str] = frozenset()  # folders of `_full` found in this pass
 
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.
 
-        The order is fair: first the oldest message of each uid, then each second one. A call reads
-        at most 20,000 names and the next calls go on, so that nobody's many files delay the round.
-        A message stays in the spool until it is removed, so a new Inbox returns it again. Raises
-        StateError only if the folder itself cannot be listed.
+        The order is fair: first the oldest message of each uid, then each uid's second message. A
+        call reads at most 20,000 names and the next calls continue, so that one user's many files
+        do not delay the round. A message stays in the spool until its removal, so a new SpoolInbox
+        returns it again. Raises StateError only if the folder itself cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
@@ -100,7 +100,7 @@ class SpoolInbox:
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
-        """Return these messages again in the next call of `read`."""
+        """Return these spool messages again in the next call of `read`."""
         self._reader.again(map(os.path.basename, paths))
 
     def stage_of(self, path: str) -> str:
@@ -122,9 +122,9 @@ class SpoolInbox:
     def sweep(self, wakes: frozenset[str]) -> int:
         """Remove old FIFOs of wake/ that are not in `wakes`; return how many.
 
-        A sweep reads a limited number of names and the next sweep goes on. Raises
-        StateError if wake/ is not the service's folder: without it anybody could create a
-        symlink of that name.
+        A sweep reads a limited number of names and the next sweep continues. Raises StateError if
+        wake/ is not the service's folder: if it were missing, anybody could create a symlink of
+        that name.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -168,7 +168,7 @@ class SpoolInbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Try once to remove each folder; only its owner can empty a full one."""
+        """Try once to remove each folder; only its owner can empty a folder with files."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}
@@ -231,7 +231,7 @@ class SpoolInbox:
             )
 
     def _remove(self, name: str) -> bool:
-        """Remove a file or an empty folder; False if it stays."""
+        """Remove a file or an empty folder of the spool; False if it stays."""
         path = f"{self._folder}/{name}"
         try:
             safe_files.remove_file(path)
@@ -253,7 +253,7 @@ def _remove_folder(path: str) -> bool:
 def _apart(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """Split entries into foreign folders and files."""
+    """Split spool entries into foreign folders and files."""
     folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
@@ -292,7 +292,7 @@ def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
 
 
 def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorUid, ...]:
-    """Interleave the uids' messages: the first of each, then the second of each."""
+    """Interleave the uids' messages: the first message of each uid, then the second of each uid."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
         message

@@ -22,7 +22,7 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
-UNFINISHED_S = 3600  # after this time the writer of an unfinished file has died
+UNFINISHED_S = 3600  # age at which the writer of an unfinished file has died
 MOST = 5000  # names in a portion: removing as many takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(
@@ -122,16 +122,16 @@ class SpoolReader:
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def has_replaced(self, name: str, now: SpoolFileVersion) -> bool:
-        """Return whether another file replaced the one that was read."""
+        """Return whether another file has replaced the spool file that was read."""
         return self._read.get(name, now) != now
 
     def skip(self, spool_file: SpoolFile) -> None:
-        """Never read this file."""
+        """Never read this spool file again."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
     def again(self, names: Iterable[str]) -> None:
-        """Read the files of these names again."""
+        """Read the spool files of these names again."""
         for name in names:
             self._read.pop(name, None)
 
@@ -183,7 +183,7 @@ def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
-    """Return what distinguishes a file from others of its name."""
+    """Return the version of a file, which differs from other files of the same name."""
     return SpoolFileVersion(facts.st_ino, facts.st_mtime_ns)
 
 
@@ -251,11 +251,11 @@ class ResumableFolderScan:
 
     @property
     def is_amid(self) -> bool:
-        """Whether a pass has begun and names remain."""
+        """Whether a pass over the folder has begun and names remain."""
         return self._entries is not None
 
     def take(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return the next names; after the last ones a new pass begins. Raises OSError."""
+        """Return the next names; after the folder's last name a new pass begins. Raises OSError."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))
         if len(portion) == self._most:

@@ -1,8 +1,8 @@
 """Histories of transfers whose owner the home cluster has not confirmed.
 
-They rest on people's own messages alone. `told/UID/12.json` has the form of `jobs/12.json`. Each
-person has a limited number, the oldest are removed first. So nobody can fill the folder or hide
-another's history.
+The histories rest on users' own messages alone. `told/UID/12.json` has the form of `jobs/12.json`.
+Each user has a limited number, and the oldest are removed first. So nobody can fill the folder or
+hide another user's history.
 """
 
 import os
@@ -14,7 +14,7 @@ from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats
 
-MOST = 1000  # histories of one person
+MOST = 1000  # most histories of one user
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:

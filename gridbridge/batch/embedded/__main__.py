@@ -1,7 +1,7 @@
 """python3 -I -m gridbridge.batch.embedded FOLDER VERB ...: the embedded cluster's one program.
 
-Exit status (sysexits.h): 0 done, 65 refused for good, 66 no such job, 75 nothing was done and
-the same may be done later. Any other one, or none, says nothing of what was done.
+Exit status (sysexits.h): 0 done, 65 permanently refused, 66 no such job, 75 nothing was done and a
+retry may succeed. With any other status, or none, it is unknown whether the verb was carried out.
 """
 
 import argparse
@@ -138,8 +138,7 @@ def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
         name=arguments.name,
         account=arguments.account,
         shell=arguments.shell,
-        cwd=arguments.cwd
-        or SUBMIT["cwd"],  # a task goes to its directory by itself (batch/task.sh)
+        cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the task's directory
         output=arguments.output,
         slots=arguments.slots,
         held=arguments.held,

@@ -15,10 +15,10 @@ WALLTIME = "h_rt"  # the name of the walltime resource
 
 
 def submit_held_job_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
-    """Build the command that submits a held job; its script goes by standard input.
+    """Build the command that submits a held job, with its script on standard input.
 
-    An array uses the cluster's own slots only: a campaign's task is never sent on to another
-    cluster.
+    An array uses only the cluster's own slots, because a campaign's task is never transferred to
+    another cluster again.
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
@@ -67,7 +67,7 @@ def release_array_command(folder: EmbeddedFolder, array: str, name: str) -> Argv
 
 
 def delete_array_command(folder: EmbeddedFolder, array: str, indices: str = "") -> Argv:
-    """Build the command that deletes all tasks of an array, or those with some indices."""
+    """Build the command that deletes all tasks of an array, or the tasks with some indices."""
     return _call(folder, "delete-array", array, f"--places={indices}")
 
 
@@ -89,8 +89,8 @@ def pin_to_queue_command(folder: EmbeddedFolder, job: str, queue: str) -> Argv:
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
     """Return why an embedded cluster can't satisfy a request; empty if it can.
 
-    It has slots, and walltimes for array tasks. Any other limit or resource is refused, because
-    ignoring it would change the job.
+    The cluster has only slots, and walltimes for array tasks. Any other limit or resource is
+    refused, because ignoring it would change the job.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [

@@ -27,14 +27,14 @@ class EmbeddedJob(NamedTuple):
     deleting: int
     wanted: str = ""  # the requested queue; empty: any
     pinned: str = ""  # the only queue in which the job may start now; empty: any
-    at: str = ""  # the transfer queue that it runs in; empty: the cluster's own slots
+    at: str = ""  # transfer queue of the running job; empty: the cluster's own slots
     restarted: int = 0
     reason: str = ""  # why no remote cluster took the job
-    array: int = 0  # the number of the first task of its array; 0: it is in none
+    array: int = 0  # id of the array's first task; 0: no array
     place: int = 0  # the index in the array, from 1
-    walltime_s: int = 0  # 0: it may run for ever
+    walltime_s: int = 0  # 0: unlimited
     yields: int = 0  # the job is preemptible
-    way_at: float | None = None  # when the job was told that it is preempted
+    way_at: float | None = None  # when the job got the signal of its preemption
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """The job's state as qstat's letters."""
+        """The job's state in qstat's letters."""
         return render_job_state_letters(self.facts)
 
 
@@ -61,9 +61,9 @@ class EmbeddedTransferQueue(NamedTuple):
 
     name: str
     slots: int
-    methods: str  # the folder of starter, suspend, resume, terminate, epilog and sensor
-    remote: str  # the cluster whose load values open and close it
-    pending_limit: int  # it is closed while this many jobs wait there; 0: never
+    methods: str  # folder of starter, suspend, resume, terminate, epilog and sensor
+    remote: str  # remote cluster whose load values open and close the queue
+    pending_limit: int  # waiting remote jobs that close the queue; 0: no limit
 
 
 class EmbeddedJobRequest(NamedTuple):
@@ -78,7 +78,7 @@ class EmbeddedJobRequest(NamedTuple):
     held: bool
     script: bytes
     queue: str = ""
-    tasks: int = 0  # of an array; 0: it is none
+    tasks: int = 0  # number of array tasks; 0: a single job
     walltime_s: int = 0
     yields: bool = False
 
@@ -92,7 +92,7 @@ class EmbeddedJobEnd(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kb: int = 0
-    killed_for: str = ""  # a word of model.job.JobKillReason
+    killed_for: str = ""  # value of model.job.JobKillReason; empty: not killed
 
 
 class EmbeddedArrayTaskEnd(NamedTuple):

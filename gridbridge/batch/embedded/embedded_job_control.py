@@ -1,4 +1,4 @@
-"""Verbs on the jobs of an embedded cluster, each of them one transaction.
+"""Verbs on the jobs of an embedded cluster; each verb is one transaction.
 
 A signal is sent within its transaction, so that it reaches the process that is recorded as running.
 A verb whose process was killed is repeated by its caller.
@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import parse_index_ranges
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Hold a waiting job; a running job goes on."""
+    """Hold a waiting job; a running job continues."""
     with database.change():
         database.set(database.job(number).id, held=1)
 
@@ -32,7 +32,7 @@ def release_embedded_job(database: EmbeddedJobStore, number: int, name: str) -> 
 
 
 def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Stop a running job, or hold a waiting one."""
+    """Suspend a running job, or hold a waiting job."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGSTOP)
@@ -52,7 +52,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting one without accounting, as Grid Engine does."""
+    """Kill a running job, or remove a waiting job without accounting, as Grid Engine does."""
     with database.change():
         job = database.job(number)
         _end(database, job)
@@ -91,7 +91,7 @@ def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) ->
 
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
-    """Delete all tasks of an array, or those with some indices."""
+    """Delete all tasks of an array, or the tasks with some indices."""
     ranges = parse_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
@@ -106,7 +106,7 @@ def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Kill a running job, forget a waiting one."""
+    """Kill a running job, or remove a waiting job."""
     _signal(job, SIGKILL)
     if job.pid:
         database.set(job.id, deleting=1)
@@ -115,6 +115,6 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 
 
 def _signal(job: EmbeddedJob, number: int) -> None:
-    """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
+    """Signal a job's process group; for a transfer queue's job run a method (queue_conf(5))."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)

@@ -1,4 +1,4 @@
-"""Writes and parses what the embedded cluster's program prints: blocks of key-value lines.
+"""Writes and parses the output of the embedded cluster's program: blocks of key-value lines.
 
 The last line is a point, which shows that an answer is complete. Hot programs load this module.
 """
@@ -16,9 +16,9 @@ class PrintedEmbeddedCluster:
     host: str
     slots: str
     used: str
-    waiting: str  # jobs that could start, campaigns' tasks apart
-    yielding: str  # of those used: by jobs that make way
-    queues: str  # the transfer queues, `NAME=USED/SLOTS` each
+    waiting: str  # waiting jobs that could start, without campaign tasks
+    yielding: str  # used slots of preemptible jobs
+    queues: str  # transfer queues, `NAME=USED/SLOTS` each
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -31,16 +31,16 @@ class PrintedEmbeddedJob:
     name: str
     account: str
     owner: str
-    facts: str  # what it is, words of model.states
-    state: str  # the same as it is shown
+    facts: str  # state facts of model.states
+    state: str  # state letters as in qstat
     slots: str
-    since: str  # its start or submission, seconds since the epoch
-    error: str  # why it could not be started
-    message: str  # what else there is to know
-    queue: str  # the transfer queue that it runs in
-    wanted: str  # the queue that it asked for, or has to stay in
-    array: str  # the number of its array
-    place: str  # in that array
+    since: str  # start or submission, in seconds since the epoch
+    error: str  # why the job could not start
+    message: str  # additional message for the owner
+    queue: str  # transfer queue of the running job
+    wanted: str  # requested queue, or the only queue in which the job may start
+    array: str  # id of the job's array
+    place: str  # index in the array
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -57,8 +57,8 @@ class PrintedEmbeddedJobEnd:
     user_s: str
     system_s: str
     wallclock_s: str
-    killed_for: str  # a word of model.job.JobKillReason
-    place: str  # of a task in its array
+    killed_for: str  # value of model.job.JobKillReason; empty: not killed
+    place: str  # index of a task in its array
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)

@@ -8,7 +8,7 @@ from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import run_program
 
-REFUSED = ""  # it keeps no context
+REFUSED = ""  # embedded jobs have no context
 
 
 def keep_refused_job_home(

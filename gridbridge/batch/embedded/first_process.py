@@ -1,4 +1,4 @@
-"""Starts a job's first process in two steps: it prepares and waits, then runs the job's shell.
+"""Starts a job's first process in two steps: it prepares and waits, then executes the job's shell.
 
 The job is recorded as running between both steps. If its keeper is killed at any moment, the job
 either still waits or is recorded as running; it never runs without a record. A waiting process ends
@@ -21,11 +21,11 @@ UMASK = 0o022
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
-READY_LIMIT_S = 5  # less than others wait for the database
-SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # in a job's private folder
+READY_LIMIT_S = 5  # shorter than the database's lock timeout of other processes
+SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
 PATH = "/usr/local/bin:/usr/bin:/bin"
 Program = tuple[tuple[str, ...], dict[str, str]]
-ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # nobody can change what they do
+ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals whose action can't be changed
 
 
 class EmbeddedJobNotStarted(GridbridgeError):
@@ -56,7 +56,7 @@ class EmbeddedJobFirstProcess:
         self.birth = process_identity.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:
-        """Wait for the report that the process is ready or has failed, up to a time limit."""
+        """Wait until the process reports that it is ready or has failed, up to a time limit."""
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -71,10 +71,10 @@ class EmbeddedJobFirstProcess:
         os.waitpid(self.pid, os.WNOHANG)
 
     def let_go(self) -> str:
-        """Let the process execute the job; return why that failed, empty on success."""
-        with suppress(BrokenPipeError):  # it was deleted at the line
+        """Let the process execute the job; return the reason of a failure, empty on success."""
+        with suppress(BrokenPipeError):  # the job was deleted before its start
             os.write(self._line, GO)
-        message = os.read(self._news, 4096)  # nothing, for the pipe closes with execve(2)
+        message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe
         os.close(self._line)
         os.close(self._news)
         return message.decode("utf-8", "replace")
@@ -104,7 +104,7 @@ def _prepare(job: EmbeddedJob) -> None:
     os.umask(UMASK)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
-    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # a FIFO's reader is not awaited
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # does not wait for a FIFO's reader
     os.set_blocking(output, True)
     for number, end in enumerate((null, output, output)):
         os.dup2(end, number)

@@ -21,7 +21,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.settings import OBJECT_NAME
 
 FILE = "jobs.db"
-PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
+PATIENCE_S = 10.0  # lock timeout; transactions take milliseconds
 TABLES = """
 CREATE TABLE cluster (slots INTEGER NOT NULL);
 CREATE TABLE queue (
@@ -57,9 +57,9 @@ CREATE TABLE ended (
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-STEPS = (TABLES,)  # what each version adds
+STEPS = (TABLES,)  # schema changes, one for each version
 VERSION = len(STEPS)
-MOST_JOBS = 2**63 - 1  # as SQLite counts
+MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
 TASKS = (
@@ -72,13 +72,13 @@ ORDERED = " ORDER BY id"
 IN_TURN = " ORDER BY yields, id LIMIT 1"
 OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
 SECONDS = 365 * 86400  # the longest walltime
-MOST = 2**31 - 1  # slots, or jobs that wait
-MOST_TASKS = 100_000  # of one array
+MOST = 2**31 - 1  # largest number of slots or waiting jobs
+MOST_TASKS = 100_000  # most tasks of an array
 LOST = "its keeper died: nobody saw its end"
 
 
 def decode_sqlite_text(content: bytes) -> str:
-    """Decode a stored text."""
+    """Decode a text that SQLite stores as bytes."""
     return content.decode("utf-8", "surrogateescape")
 
 
@@ -88,7 +88,7 @@ def encode_for_sqlite(value: object) -> object:
 
 
 def decode_from_sqlite(value: Any) -> Any:
-    """Decode a stored value: bytes become text."""
+    """Decode a value from SQLite: bytes become text."""
     return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
@@ -164,7 +164,7 @@ def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> Embed
 
 
 class EmbeddedRequestRefused(GridbridgeError):
-    """Raised when an embedded cluster can never do what was asked."""
+    """Raised when an embedded cluster can never satisfy a request."""
 
 
 class NoSuchEmbeddedJob(GridbridgeError):
@@ -180,12 +180,12 @@ class EmbeddedJobStore:
         self.keepers = JobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
-        """Say whether the cluster's folder still exists."""
+        """Say whether the embedded cluster's folder still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Run a block as one write transaction."""
+        """Run a block as one write transaction of the SQLite file."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -205,7 +205,7 @@ class EmbeddedJobStore:
 
     @property
     def slots(self) -> int:
-        """How many slots the cluster has."""
+        """The number of the cluster's slots."""
         return self._number("SELECT slots FROM cluster")
 
     @slots.setter
@@ -228,7 +228,7 @@ class EmbeddedJobStore:
 
     @property
     def yielding(self) -> int:
-        """The number of slots that preemptible jobs use."""
+        """The number of the cluster's slots that preemptible jobs use."""
         return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
     def add(self, request: EmbeddedJobRequest, owner: str) -> int:
@@ -266,7 +266,7 @@ class EmbeddedJobStore:
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return the waiting and running jobs: all, one, or those of a name; oldest first."""
+        """Return all waiting and running jobs, one job, or the jobs of a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -310,7 +310,7 @@ class EmbeddedJobStore:
         return has
 
     def queues(self) -> list[EmbeddedTransferQueue]:
-        """Return the transfer queues, by name."""
+        """Return the embedded cluster's transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
         return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
 
@@ -330,14 +330,14 @@ class EmbeddedJobStore:
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
         """Return the next job that can start, with the queue in which it starts.
 
-        Each queue is strictly first in, first out, so that later jobs can't starve a wide one.
-        Preemptible jobs come after all others. Only the transfer queues in `opened` count.
+        Each queue is strictly first in, first out, so that later jobs can't starve a job with many
+        slots. Preemptible jobs come after all others. Only the transfer queues in `opened` count.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
 
     def first_for(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
-        """Return the job that a transfer queue would start now if it were open."""
+        """Return the job that a transfer queue would start next if the queue were open."""
         return self._first(queue.name, queue.slots)
 
     def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
@@ -362,7 +362,7 @@ class EmbeddedJobStore:
         return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
-        """Change columns of a job's row."""
+        """Change columns of a job's row in the SQLite file."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_for_sqlite, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names

@@ -32,8 +32,8 @@ from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPr
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
-RETRY_S = 1.0  # between two tries to write an end to a full disk
-SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job and not its keeper
+RETRY_S = 1.0  # pause before an end is written to a full disk again
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job but not its keeper
 
 
 def run_and_supervise_jobs(database: EmbeddedJobStore) -> None:
@@ -68,7 +68,7 @@ def remove_job_private_folder(folder: str, job: int) -> None:
 def _start(
     database: EmbeddedJobStore, opened: Container[str]
 ) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next job; None if no job can start."""
+    """Start the next waiting job; None if no job can start."""
     child = None
     try:
         with database.change():
@@ -119,7 +119,7 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
 
 def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = job_private_folder(database.folder, job.id)
-    shutil.rmtree(private, ignore_errors=True)  # of a keeper that was killed before its job began
+    shutil.rmtree(private, ignore_errors=True)  # left by a keeper killed before the job start
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
@@ -133,7 +133,7 @@ def _see_through(
     """Wait for a job's end and account for it.
 
     The process is reaped within the transaction: while the job is recorded as running, its pid
-    can't be reused, so that signals reach the job alone. The keeper waits while the disk is full,
+    can't be reused, so that signals reach only this job. The keeper waits while the disk is full,
     but gives up if the cluster's folder was removed.
     """
     limits = WalltimeAndPreemptionCheck(database, job, child.pid)
@@ -182,7 +182,7 @@ def _await_end(
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
-    """Account for an ended job, or requeue it: a starter's 99 means rerun, its 100 means error.
+    """Account for an ended job, or requeue it; a starter's status 99 means rerun, 100 error.
 
     False if the job was requeued: its folder and lock may then belong to the next keeper.
     """
@@ -193,7 +193,7 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     database.put_back(
         job, queue_methods.read_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_job_private_folder(database.folder, job.id)  # before anybody can start it again
+    remove_job_private_folder(database.folder, job.id)  # before another keeper can restart the job
     database.keepers.let_go(job.id)
     return False
 

@@ -1,4 +1,4 @@
-"""Shows which jobs have a living keeper, which locks the byte of its job's id (fcntl(2)).
+"""Finds the jobs with a living keeper; each keeper locks the byte of its job's id (fcntl(2)).
 
 The kernel releases the lock when the keeper's process ends, and children don't inherit it. Closing
 the file releases the lock as well, so a process opens the file once and never closes it.
@@ -16,12 +16,12 @@ class JobKeeperLocks:
         self._ours: set[int] = set()
 
     def take(self, job: int) -> None:
-        """Lock a job as its keeper."""
+        """Lock a job, as its keeper."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
     def let_go(self, job: int) -> None:
-        """Unlock a job."""
+        """Unlock a job, as its keeper."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 

@@ -6,8 +6,8 @@ import sys
 from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
-ENDED = (b"Z", b"X")  # states of a process that runs no more
-START_TIME = 19  # of the fields after the name, in ticks since boot (proc(5), stat)
+ENDED = (b"Z", b"X")  # states of an ended process
+START_TIME = 19  # index after the name in /proc/PID/stat; ticks since boot (proc(5))
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 

@@ -1,7 +1,7 @@
 """Runs the methods of an embedded transfer queue as Grid Engine's execd would (queue_conf(5)).
 
-A starter runs instead of the job, methods instead of signals, and an epilog after the end. The load
-sensor is asked when a job waits for the queue; without fresh load values the queue is closed.
+A starter replaces the job, methods replace signals, and an epilog runs after the end. The load
+sensor is called if a job waits for the queue; without fresh load values the queue is closed.
 """
 
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransferQueue
@@ -11,9 +11,9 @@ from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.runner import run_program
 
-METHOD_S = 60.0  # a method ends by itself in much less
+METHOD_S = 60.0  # queue methods limit themselves to much less
 SENSOR_S = 10.0
-PARALLEL = "slots"  # the environment of a job with several slots: it has no other
+PARALLEL = "slots"  # the only parallel environment, of jobs with several slots
 AS_IT_IS = ("utf-8", "surrogateescape")
 NO_REASON = "the starter gave no reason"
 

@@ -11,7 +11,7 @@ from gridbridge.model.transfer_route import EmbeddedFolder
 
 
 def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
-    """Return the cluster's slots, or why it gave no answer; version and clock are ours."""
+    """Return the cluster's slots, or why it did not answer; version and clock are this host's."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:

@@ -26,7 +26,7 @@ from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import LIST_BYTES, run_program
 
-QUEUE = "embedded"  # it has one
+QUEUE = "embedded"  # name of the embedded cluster's only queue
 OURS = f"{PREFIX}."
 
 
@@ -73,7 +73,7 @@ def query_array_ends(
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks by the array's account and task index.
 
-    Each array costs one query.
+    Each array takes one query.
     """
     return {array.account: _array_ends(folder, array) for array in arrays}
 
@@ -118,7 +118,7 @@ def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
 
 
 def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty if there is none."""
+    """Return the details of a waiting or running job, empty for any other job."""
     _, listed = parse_cluster_and_jobs(
         _ask(folder, embedded_commands.show_job_command(folder, str(job_id)))
     )

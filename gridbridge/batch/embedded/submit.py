@@ -15,13 +15,13 @@ from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import EmbeddedFolder
 from gridbridge.shell.runner import CompletedProgram, run_program
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from gridbridge.model.states import JobState
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
-WAITING = "waiting"  # of a job's facts (model.states)
+WAITING = "waiting"  # a state fact of model.states
 ANSWERS = {os.EX_DATAERR: SubmissionOutcome.REFUSED, os.EX_TEMPFAIL: SubmissionOutcome.LATER}
 
 
@@ -84,7 +84,7 @@ def query_live_indices(
 
 def query_job_state(folder: EmbeddedFolder, job: str) -> "JobState":
     """Return a job's state; UNSEEN if it neither waits nor runs."""
-    from gridbridge.model.states import UNSEEN, JobState  # most transfers do without them
+    from gridbridge.model.states import UNSEEN, JobState  # most transfers need neither
 
     jobs = _jobs(folder, embedded_commands.show_job_command(folder, job))
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
@@ -132,7 +132,7 @@ def release_array_tasks(folder: EmbeddedFolder, array: str, indices: tuple[range
 def _at(
     folder: EmbeddedFolder, array: str, name: str, indices: tuple[range, ...]
 ) -> list[PrintedEmbeddedJob]:
-    """Return the tasks at some places of the array of that name."""
+    """Return the tasks at these indices of the array with this name."""
     jobs = _jobs(folder, embedded_commands.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
@@ -149,13 +149,13 @@ def release_job(folder: EmbeddedFolder, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedFolder, job: str, request: JobRequest) -> None:
-    """Refuse: embedded jobs have no start time and are held (transfer/starter/local_task_guard)."""
+    """Raise: embedded jobs have no start time and are held instead (local_task_guard)."""
     del folder, request
     raise ParseError(f"job {job} can't be given a start time")
 
 
 def restore_start_time(folder: EmbeddedFolder, job: str) -> None:
-    """Refuse: embedded jobs have no start time."""
+    """Raise: embedded jobs have no start time."""
     del folder
     raise ParseError(f"job {job} has no start time")
 
@@ -166,7 +166,7 @@ def suspend_or_hold_job(folder: EmbeddedFolder, job: str) -> None:
 
 
 def resume_or_release_job(folder: EmbeddedFolder, job: str) -> None:
-    """Undo `suspend_or_hold_job`, in either case."""
+    """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
     _unless_gone(folder, embedded_commands.job_control_command(folder, "resume", job))
 
 

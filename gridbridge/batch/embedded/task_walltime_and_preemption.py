@@ -1,7 +1,7 @@
 """Ends a running task at its walltime, or when it is preempted by a waiting job.
 
-The task's keeper checks both. A preempted task gets the signals of sge-methods/preempt: it learns
-that it is preempted, gets the checkpoint signal, and is killed ten seconds later.
+The task's keeper checks both conditions. A preempted task gets the signals of sge-methods/preempt:
+a signal that announces the preemption, then the checkpoint signal, then SIGKILL after ten seconds.
 """
 
 import os
@@ -15,10 +15,10 @@ from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.process_identity import signal_job_process_group
 
-MAKE_WAY = 56  # to a task's first process (batch/task.sh)
-PATIENCE_S = 10.0  # for what a task has to save
+MAKE_WAY = 56  # signal to the first process of a task (batch/task.sh)
+PATIENCE_S = 10.0  # time for a preempted task to save its work
 LOOK_S = 1.0
-WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.JobKillReason
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of model.job.JobKillReason
 
 
 class WalltimeAndPreemptionCheck:
@@ -53,7 +53,7 @@ class WalltimeAndPreemptionCheck:
                 self._kill(PLACE)
 
     def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end with the reason for which it was killed, if it was."""
+        """Return the job's end, with the kill reason if this check killed the job."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -73,7 +73,8 @@ class WalltimeAndPreemptionCheck:
 def preempt_tasks_for_next_job(database: EmbeddedJobStore) -> None:
     """Preempt running tasks if that frees enough slots for the next job in turn.
 
-    The newest tasks are preempted first, and no more than needed; none if all would not suffice.
+    The newest tasks are preempted first, and no more than needed; no task is preempted if all of
+    them would not suffice.
     """
     first = database.first_in_turn()
     if first is None or first.yields or first.slots <= database.slots - database.used:

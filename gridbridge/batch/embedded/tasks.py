@@ -1,4 +1,4 @@
-"""Guards local tasks of an embedded cluster; a hold is the only guard there."""
+"""Guards local tasks of an embedded cluster; a hold is the only kind of guard."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -30,7 +30,7 @@ def set_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> Non
 
 
 def query_job_requests(folder: EmbeddedFolder, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return nothing: the job list of an embedded cluster shows every guard."""
+    """Return no requests: the job list of an embedded cluster shows every guard."""
     del folder, jobs
     return {}
 
@@ -44,7 +44,7 @@ def query_deferred_jobs(folder: EmbeddedFolder) -> frozenset[int]:
 def keep_job_off_queues(
     folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]
 ) -> None:
-    """Refuse: jobs are never recalled to an embedded cluster."""
+    """Raise: jobs are never recalled to an embedded cluster."""
     del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
@@ -57,7 +57,7 @@ def restore_queue_list(folder: EmbeddedFolder, local: TransferId) -> None:
 def require_runnable_variant(
     folder: EmbeddedFolder, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Refuse: jobs are never recalled to an embedded cluster."""
+    """Raise: jobs are never recalled to an embedded cluster."""
     del folder, variants
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 

@@ -1,7 +1,7 @@
 """Reads a cell's accounting file, and determines a job's final end from its records.
 
 8.1.9 writes line feeds of a job's request into its record unchanged, so any user of the cell can
-forge whole records of another's job. A record is evidence, never proof.
+forge whole records of another user's job. A record is evidence, never proof.
 """
 
 import logging
@@ -27,7 +27,7 @@ from gridbridge.model.remote_job_accounting import (
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
-CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
+CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference of two clusters' clocks
 
 Records = Sequence[JobRunAccounting | RemoteJobRunAccounting]
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the end that a job's records tell, and whether they contradict each other.
+    """Return the end that a job's records show, and whether the records contradict each other.
 
     Contradicting ends are not believed. Runs that were requeued, ends in the future, and parts of a
     parallel job are ignored; a run whose end nobody saw contradicts no other.
@@ -67,7 +67,7 @@ def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> 
     ends = [job_end_of_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
-    assert at  # it lies in the future
+    assert at  # a future-dated record has an end time
     return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
@@ -79,9 +79,9 @@ def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
 
 
 def _run_s(end: JobEnd) -> float:
-    """Return for how long a job ran; of several that end alike the longest counts.
+    """Return how long a job ran; of several equal ends the longest run counts.
 
-    Nobody has used less, or looks as if he had done nothing, by what somebody else wrote.
+    So a forged record can't reduce the usage of a job.
     """
     return end.wallclock_s or 0.0
 
@@ -123,7 +123,7 @@ def search_array_task_records(
 
 
 def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
-    """Search for them; in all that is kept where that is wished for and can be done in time."""
+    """Search the arrays' accounting lines, also in rotated files if requested and fast enough."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:

@@ -1,4 +1,4 @@
-"""Queries the slots of advance reservations, including those that begin later: qrstat(1).
+"""Queries the slots of advance reservations, including future reservations: qrstat(1).
 
 qstat shows only the slots of reservations that have begun.
 """
@@ -15,9 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-AT_ONCE = 100  # reservations that are asked about in a call
+AT_ONCE = 100  # reservations in one query
 NO_PROGRAM = 127
-GONE = b"do not exist"  # all that were asked about ended meanwhile
+GONE = b"do not exist"  # all queried reservations have ended meanwhile
 
 
 def query_reserved_slots(cell: GridEngineCell) -> Mapping[str, int]:

@@ -14,13 +14,13 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.model.transfer_route import GridEngineCell
 
-KEPT = b"__SGE_PREFIX__O_MAIL"  # as `qstat -j -xml` calls it
+KEPT = b"__SGE_PREFIX__O_MAIL"  # name of $MAIL in `qstat -j -xml`
 
 
 def find_arrays_by_submitted_name(
     cell: GridEngineCell, listed: bytes, name: str, owner: str
 ) -> list[int]:
-    """Return the ids of a person's listed arrays that were submitted under a name."""
+    """Return the ids of a user's listed arrays that were submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]
 

@@ -1,7 +1,7 @@
-"""Reads who waits for what others hold: `qstat -F ... -r -u '*' -xml`, and what one job may have.
+"""Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable is of a host (`hc`), of the whole cell (`gc`) or of a queue (`qc`); tasks that make
-way hold none of another queue's (complex(5), host_conf(5), qstat(1) -F).
+A consumable belongs to a host (`hc`), to the whole cell (`gc`) or to a queue (`qc`). Preemptible
+tasks hold no consumables of other queues (complex(5), host_conf(5), qstat(1) -F).
 """
 
 import fnmatch
@@ -54,10 +54,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MOST_SHAPES = 100  # of what jobs ask for; of each the first that waits is looked at
+MOST_SHAPES = 100  # most examined kinds of requests, by the first waiting job of each
 OF_QUEUE = "qc"
-PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
-WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
+PER_JOB = "JOB"  # consumed once a job, whatever its slots (complex(5))
+WILD = frozenset("*?[")  # wildcards of sge_types(1), wc_pe_name
 
 
 def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
@@ -75,8 +75,7 @@ def query_blocked_jobs(cell: GridEngineCell) -> CellRequestsAndResources:
 def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest) -> frozenset[str]:
     """Return the queue instances that could run a job if all consumables sufficed.
 
-    The result is empty for a job that waits for its start time, or that runs as many tasks as it
-    may.
+    The result is empty for a job before its start time, or with its maximum of running tasks.
     """
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
@@ -95,7 +94,7 @@ def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest
 
 
 def _environments(cell: GridEngineCell, pe: str) -> list[str]:
-    """Return the parallel environments that a job may have; qselect takes no wildcards."""
+    """Return the parallel environments that match a request; qselect accepts no wildcards."""
     if not WILD.intersection(pe):
         return [pe] if pe else []
     return fnmatch.filter(query_names(cell, "-spl"), pe)
@@ -111,11 +110,11 @@ class ConsumableTable:
 
     @property
     def names(self) -> list[str]:
-        """The names of all of them."""
+        """The names of all consumables and exclusive resources."""
         return [*self._counted, *self.alone]
 
     def amounts(self, pairs: Pairs, slots: int) -> Amounts:
-        """Return what is asked for with all slots together."""
+        """Return the requested amount of each consumable, for all slots together."""
         return {
             name: amount * self._times(name, slots)
             for name, text in pairs
@@ -123,7 +122,7 @@ class ConsumableTable:
         }
 
     def defaults(self, pairs: Pairs, slots: int) -> Amounts:
-        """Return what is taken without being asked for; where nobody has any, that is nothing."""
+        """Return the amounts that a job consumes without a request."""
         requested = {name for name, _ in pairs}
         rows = (row for name, row in self._counted.items() if name not in requested)
         defaults = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
@@ -131,12 +130,12 @@ class ConsumableTable:
         return self.amounts(tuple(defaults), slots)
 
     def others(self, pairs: Pairs) -> Pairs:
-        """Return what else is asked for."""
+        """Return the requests for resources that are not consumable."""
         consumables = self._counted.keys() | self.alone
         return tuple(pair for pair in pairs if pair[0] not in consumables)
 
     def alone_by(self, pairs: Pairs) -> frozenset[str]:
-        """Return the resources by which a job has its host alone."""
+        """Return the exclusive resources that a job requests to have its host alone."""
         return frozenset(name for name, text in pairs if name in self.alone and text in TRUE)
 
     def _times(self, name: str, slots: int) -> int:
@@ -158,19 +157,19 @@ def parse_consumable_amount(text: str) -> float | None:
 
 
 class _Crowd:
-    """What one walk through a list gathers."""
+    """The waiting jobs, running tasks and free resources that one pass through a list gathers."""
 
     def __init__(self, table: ConsumableTable) -> None:
         self._table = table
         self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
-        self._running: list[ResourceHolder] = []  # in the queue that is being walked through
+        self._running: list[ResourceHolder] = []  # running tasks of the current queue instance
         self._holders: list[ResourceHolder] = []
         self._places: list[QueueInstanceResources] = []
         self._free: dict[str, float] = {}
 
     @property
     def cell(self) -> CellRequestsAndResources:
-        """All of it."""
+        """All jobs, tasks and resources that were gathered."""
         return CellRequestsAndResources(
             asked=tuple(self._asked.values()),
             holders=tuple(self._holders),
@@ -179,7 +178,7 @@ class _Crowd:
         )
 
     def take(self, element: "_Element") -> None:
-        """Take a row; the jobs of a queue come before the queue itself ends."""
+        """Process a row; the jobs of a queue come before the end of the queue."""
         if element.tag == QUEUE:
             self._take_queue(element)
             return
@@ -256,7 +255,7 @@ def _requests(element: "_Element") -> Pairs:
 
 
 def _first(leafs: Mapping[str, str]) -> int:
-    """Return the first task of a row; 0 for a job that is no array."""
+    """Return the first task of a row; 0 for a job that is not an array."""
     tasks = parse_task_ranges(leafs.get("tasks", ""))
     return tasks[0][0] if tasks else 0
 

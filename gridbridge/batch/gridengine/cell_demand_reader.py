@@ -1,7 +1,7 @@
-"""Reads what a cell has and what waits there: `qstat -u '*' -xml -f -r` and `qhost -xml`.
+"""Reads a cell's hosts and waiting jobs from `qstat -u '*' -xml -f -r` and `qhost -xml`.
 
-Arrays stay one row, whatever number of tasks waits. A broken answer is a ParseError and never an
-empty cell, since an idle cell is given back.
+An array stays one row, whatever its number of waiting tasks. An incomplete answer is a ParseError
+and never an empty cell, because the balancer would remove the nodes of an idle cell.
 """
 
 from collections import Counter, defaultdict
@@ -54,17 +54,17 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 HOST = "host"
-GLOBAL = "global"  # no host, but the whole cell (qhost(1))
-OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
+GLOBAL = "global"  # qhost(1)'s line for the whole cell
+OF_CELL = "gc"  # prefix of the free amount of a consumable of the cell (qhost(1), -F)
 LEFT = ("hc", OF_CELL)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
 NOTHING = CellConfiguration()
-UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
+UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qhost
 
 
 def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
+    """Return the output of qstat, qhost and qconf, in UTC, and the qmaster's host.
 
     Raises CommandFailed or ParseError if one of these programs gives no answer.
     """
@@ -104,7 +104,7 @@ def parse_cell_demand(
 
 
 def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
-    """Return a host with the values of the whole cell; its own go before those (complex(5))."""
+    """Add the values of the whole cell to a host's own, which take precedence (complex(5))."""
     if not of_all.values:
         return host
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
@@ -115,13 +115,13 @@ def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
 
 
 def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
-    """Say whether a queue is configured on one of the hosts; names may lack their domain."""
+    """Say whether a queue is configured on one of the hosts; host names may lack the domain."""
     placed = laid_out.placed
     return any(short_host_name(host.name) in placed for host in hosts)
 
 
 class _Group:
-    """The jobs of one owner, shape and state, so far."""
+    """The waiting jobs of one owner, shape and state that were read so far."""
 
     __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
 
@@ -136,11 +136,11 @@ class _Group:
         self.tasks += tasks
         self.kinds[kind] = self.kinds.get(kind, 0) + tasks
         if submitted and (submitted < self.oldest or not self.oldest):
-            self.oldest = submitted  # times of one form and zone are in order as texts
+            self.oldest = submitted  # texts of one time format sort by time
 
 
 class _Key(NamedTuple):
-    """What the jobs of a group have in common: nobody's jobs count as another's."""
+    """The properties that all jobs of a group share, including their owner."""
 
     owner: str
     state: str
@@ -161,15 +161,15 @@ class _Rows:
         self._promised, self._long_name = laid_out.promised, laid_out.long_name
         self._exclusive = _exclusive(laid_out)
         self._identities = _Identities(laid_out)
-        self._running: list[int] = []  # in the queue that is being walked through
-        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # by owner, name and start
-        self._is_taken = False  # by a task that has its host alone
-        self._begun = defaultdict[int, set[str]](set)  # tasks of arrays that are capped
+        self._running: list[int] = []  # running jobs of the current queue instance
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, name and start
+        self._is_taken = False  # whether an exclusive job uses the host
+        self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a -tc limit
         self._groups: dict[_Key, _Group] = {}
 
     @property
     def waiting(self) -> tuple[WaitingJobGroup, ...]:
-        """What waits, in the order of the list."""
+        """The groups of waiting jobs, in the order of the list."""
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
     def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
@@ -192,7 +192,7 @@ class _Rows:
         )
 
     def take(self, element: "_Element") -> None:
-        """Take a row; the jobs of a queue come before the queue itself ends."""
+        """Process a row; the jobs of a queue come before the end of the queue."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
             self.instances.append(self._instance(leafs))
@@ -261,7 +261,7 @@ class _Rows:
 
 
 class _Identities:
-    """What of each job the cell's lists judge by."""
+    """The users, groups, projects and checkpoints of jobs that the cell's access lists check."""
 
     def __init__(self, laid_out: CellConfiguration) -> None:
         accesses = laid_out.accesses
@@ -271,7 +271,7 @@ class _Identities:
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
     def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
-        """Return the same for jobs that are judged alike."""
+        """Return the identity of a job, equal for jobs with the same access rights."""
         return JobAccessIdentity(
             owner=leafs.get("JB_owner", "") if self._by_owner else "",
             group=self._groups.get(job, "") if self._by_owner else "",
@@ -297,7 +297,7 @@ def _shape(
     long_name: Callable[[str], str],
     identity: JobAccessIdentity,
 ) -> TaskResourceRequests:
-    """Read what a job asks for; most ask for nothing but slots."""
+    """Parse the requests of a job; most jobs request only slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
     if not ASKING.isdisjoint(leafs):
@@ -313,7 +313,7 @@ def _shape(
     if not slots:
         raise ValueError("a job that waits for no slots")
     return TaskResourceRequests(
-        slots=slots if slots > 0 else slots + WRAP,  # no host has as many
+        slots=slots if slots > 0 else slots + WRAP,  # a negative number has wrapped around
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),
@@ -323,7 +323,7 @@ def _shape(
 
 
 def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
-    """Parse `qhost -xml`; the whole cell is in it as a host named `global`."""
+    """Parse `qhost -xml`, which shows the whole cell as a host named `global`."""
     walked = iterate_xml_elements(document, HOST)
     hosts = list[CellHost]()
     for _, element in walked:
@@ -355,7 +355,7 @@ def _pair(element: "_Element") -> tuple[str, str]:
 
 
 def _number(text: str) -> float | None:
-    """Read a value such as 3.19 or 1.2K; None where its host has not told it, which is a -."""
+    """Parse a value such as 3.19 or 1.2K; None for `-`, printed if the host did not report."""
     unit = UNITS.get(text[-1:], 0.0)
     try:
         return float(text[:-1]) * unit if unit else float(text)

@@ -1,8 +1,8 @@
 """Keeps host tags in their cell as the value gb_tags of each execution host.
 
 The value is a string of a complex that jobs can't request. Tags are joined by +, because a comma
-and = are special there. The value stays while a host is silent or off, and is deleted with the
-host.
+and = are special in such values. The value stays while a host is silent or off, and is deleted with
+the host.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all hosts that have any."""
+    """Return the tags of all tagged hosts."""
     document = (
         run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,)))
         .checked()
@@ -54,7 +54,7 @@ def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...
         answer = run_client(
             cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}")
         )
-        if answer.status:  # told as qconf's, not as the shell's
+        if answer.status:  # the error names qconf, not the shell
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)

@@ -1,7 +1,7 @@
-"""How a cell is laid out, as a table in JSON of what its programs print, and as values.
+"""Reads a cell's configuration: as a JSON table of qconf(1)'s output, and parsed from that table.
 
-The table is what `gridbridge balance snapshot` saves, so it can be made by hand as well: of every
-attribute the text that qconf(1) prints, or a number, or a list.
+`gridbridge balance snapshot` saves the table, which can also be written by hand: each attribute is
+the text that qconf(1) prints, a number, or a list.
 """
 
 import json
@@ -57,11 +57,11 @@ SPREADS = {
     "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
     "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
 }
-ACL = "ACL"  # in the type of a list that queues look at (access_list(5))
+ACL = "ACL"  # type of user lists that queues check (access_list(5))
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
-MOST_ARRAYS, AT_ONCE = 1000, 100  # whose number of tasks at once is asked for; in a call
-MOST_JUDGED = 1000  # jobs whose group and checkpointing environment are asked for
+MOST_ARRAYS, AT_ONCE = 1000, 100  # most arrays queried for a limit on running tasks; arrays a query
+MOST_JUDGED = 1000  # most jobs queried for group and checkpointing environment
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
 NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
 WAITS = re.compile(rb"<state>R?qw</state>")
@@ -100,9 +100,9 @@ def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
 def _access_answers(
     cell: GridEngineCell, laid_out: CellConfiguration, qstat: bytes
 ) -> dict[str, object]:
-    """Ask for what lists of queues and environments judge jobs by, if there are any.
+    """Query the access data of jobs that the cell's queues and environments check, if any.
 
-    The groups and checkpointing environments of jobs are in `qstat -j` alone.
+    Only `qstat -j` shows a job's group and checkpointing environment.
     """
     accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
@@ -127,7 +127,7 @@ def _access_answers(
 
 
 def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
-    """Ask for the groups and checkpointing environments of the first jobs that wait."""
+    """Query the groups and checkpointing environments of the first waiting jobs."""
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
@@ -177,10 +177,10 @@ def waiting_arrays(qstat: bytes) -> list[int]:
 
 
 def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
-    """Return the resources to query on hosts: consumables, and those that jobs request.
+    """Return the resources to query on hosts: consumables, and resources that jobs request.
 
-    Each reporting host shows its architecture; another resource that it does not show is absent
-    there.
+    Each reporting host shows its architecture; a host that does not show another resource has no
+    value of it.
     """
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
@@ -238,7 +238,7 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
 def _members(
     name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]
 ) -> frozenset[str]:
-    """Return what is in a group: hosts, groups, and what is in those; not a group in itself."""
+    """Return all direct and indirect members of a host group: hosts and groups, without itself."""
     members, around = set[str](), (*above, name)
     for member in (member for member in groups.get(name, ()) if member not in around):
         members.add(member)

@@ -23,25 +23,25 @@ from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, 
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell import local_host_facts
 
-AT_ONCE = 4  # questions to a cell
+AT_ONCE = 4  # queries to a cell at the same time
 GLOBAL = "global"
-LISTS = {  # of names
+LISTS = {  # options of qconf that list names
     "operators": "-so",
     "managers": "-sm",
     "submit_hosts": "-ss",
     "admin_hosts": "-sh",
     "host_groups": "-shgrpl",
 }
-PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # of settings.sh
-SERVICE = "sge_qmaster"  # of services(5)
+PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # line in the cell's settings.sh
+SERVICE = "sge_qmaster"  # service name in services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
 
 
 def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
-    """Query a cell's objects for set-up, with what it knows of one host."""
-    # alone: a silent cell is asked no more
+    """Query the cell's objects that set-up involves, with the cell's settings of one host."""
+    # the first query is sent alone: if it times out, no other query follows
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         its_queues = threads.submit(query_queue_settings, cell)
@@ -71,7 +71,7 @@ def query_cell_setup(cell: GridEngineCell, of_host: str) -> CellQconfSettings:
 
 
 def query_remote_cell_setup(cell: GridEngineCell) -> CellQconfSettings:
-    """Query the few objects that matter of a remote cell under other administrators."""
+    """Query the few objects that set-up needs from a remote cell under other administrators."""
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes={},
@@ -109,7 +109,7 @@ def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
 
 
 def query_queue_rerun_settings(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the `rerun` setting of each queue but excluded and best-effort ones.
+    """Return the `rerun` setting of each queue except excluded queues and best-effort queues.
 
     Best-effort queues accept only jobs that request them.
     """
@@ -139,7 +139,7 @@ def count_slots_on_host(cell: GridEngineCell, name: str) -> Mapping[str, int]:
 
 
 def require_qmaster_answer(cell: GridEngineCell) -> None:
-    """Send the qmaster a small query; CommandFailed tells why it does not answer."""
+    """Send the qmaster a small query; CommandFailed has the reason if it does not answer."""
     query_object(cell, "-sql")
 
 
@@ -205,7 +205,7 @@ def read_acting_qmaster(cell: GridEngineCell) -> str:
 
 
 def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
-    """Return every parallel environment's configuration; qconf(1) shows one at a time."""
+    """Return the configuration of every parallel environment; qconf(1) shows one at a time."""
     return {
         name: qconf.parse_object_attributes(query_object(cell, "-sp", name))
         for name in query_names(cell, "-spl")
@@ -213,7 +213,7 @@ def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
 
 
 def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
-    """Return who is in the usersets of ours (access_list(5))."""
+    """Return the members of gridbridge's own usersets (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}

@@ -32,57 +32,57 @@ Argv = tuple[str, ...]
 EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
 ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
 LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
-LONG_PAST_S = 86400  # that of one that may start: Grid Engine takes no 0 back
-ANY_PE = "*"  # sge_types(1), wc_pe_name: without a parallel environment a job has one slot
-STAYS = f"{OURS}stays"  # in a job's context: it asks for remote=false when it is not pinned
-OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations that complex(5) has for strings
+LONG_PAST_S = 86400  # age of a past start time: Grid Engine can't reset it to 0
+ANY_PE = "*"  # wildcard of sge_types(1) wc_pe_name; serial jobs have one slot
+STAYS = f"{OURS}stays"  # context variable of jobs that request remote=false while not pinned
+OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations of complex(5) for strings
 WILD = frozenset("*?[]!&|()")  # characters of expressions (complex(5))
-STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
-UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
+STAY = (("remote", "false"),)  # the resource that local queues offer
+UNVERIFIED = ("-clear", "-@")  # qsub options that undo -verify, directly or from a file
 
 
 def hold_job_command(cell: GridEngineCell, job: str) -> Argv:
-    """Put a user hold on a job or task, waiting or running (facts: `-h u` of qalter only)."""
+    """Build the command that puts a user hold on a waiting or running job or task."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
 def release_job_command(cell: GridEngineCell, job: str) -> Argv:
-    """Take a user hold back."""
+    """Build the command that removes the user hold of a job."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
 
 def rename_and_release_command(cell: GridEngineCell, job: str, name: str) -> Argv:
-    """Give a held job its real name and let it run, in one request."""
+    """Build the command that gives a held job its real name and releases it, in one request."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
 def defer_restart_command(cell: GridEngineCell, job: str, own: int) -> Argv:
-    """Have a job start in the far future if it is put back, and note its own time.
+    """Build the command that gives a job a far start time and keeps its own in its context.
 
-    A running one runs on, and its letters stay as they are.
+    A running job goes on and keeps its state letters; a requeued job does not start again.
     """
     note = ("-ac", f"{OWN_START}={own}", "-ac", f"{OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCell, job: str, own: int) -> Argv:
-    """Give a job its own start time back; one without any may start at once."""
+    """Build the command that restores a job's own start time; without one it may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
 
 
 def _moment(seconds: int) -> str:
-    """Write a time for qalter, which has to be told that it is UTC (TZ)."""
+    """Format a time for qalter, which must run with TZ=UTC."""
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
 def pin_to_queue_command(
     cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> Argv:
-    """Replace a job's list of queues, and note its own one in its context.
+    """Build the command that replaces a job's queue list and keeps its own list in its context.
 
-    A comma would end the context's value, and no queue name has a blank. `hard` takes the place
-    of the resources of a job that asks to stay at home: as it is, it could not be adopted.
+    A comma would end the context's value, so blanks separate the queue names. `hard` replaces the
+    resources of a job that requests remote=false, because no transfer queue offers that.
     """
     note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -92,54 +92,54 @@ def pin_to_queue_command(
 def restore_queue_list_command(
     cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 ) -> Argv:
-    """Undo `pin`; `*` is every queue, `hard` the resources of a job that stays at home."""
+    """Build the command that undoes `pin_to_queue_command`; the list `*` means every queue."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
     return (f"{cell.binaries}/qalter", "-q", own, "-dc", OWN_QUEUES, *stay, job)
 
 
 def _all_hard(pairs: Pairs) -> Argv:
-    """Return the options that replace a job's hard resources, be it by none."""
+    """Return the options that replace all hard resources of a job, or remove them without pairs."""
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
 def show_job_detail_command(cell: GridEngineCell, job: str) -> Argv:
-    """Show one job whole; `job` may be a name."""
+    """Build the command that shows all details of a job; `job` may be a name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
 def show_cell_status_command(cell: GridEngineCell) -> Argv:
-    """Show every queue instance, with two of its resources, and every job of the cell at once.
+    """Build the command that shows every queue instance with two resources, and every job.
 
-    A cell that has no such resource shows none and does not mind (tried on 8.1.9).
+    A cell without these resources shows none and reports no error (measured: 8.1.9).
     """
     shown = f"remote,{BEST_EFFORT}"
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
 def list_all_jobs_command(cell: GridEngineCell) -> Argv:
-    """List all jobs with what they ask for, and all queues, in one answer."""
+    """Build the command that lists all jobs with their requests, and all queue instances."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
 def list_job_projects_command(cell: GridEngineCell) -> Argv:
-    """List all waiting jobs with their projects."""
+    """Build the command that lists all waiting jobs with their projects."""
     return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
 
 
 def list_execution_hosts_command(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
-    """List the execution hosts, with what each says of these resources."""
+    """Build the command that lists the execution hosts with their values of these resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
 def show_queue_resources_command(cell: GridEngineCell, names: list[str]) -> Argv:
-    """Show these resources of every queue instance, with what each is a resource of."""
+    """Build the command that shows these resources of every queue instance, with their level."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
 def show_blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
-    """Show every queue instance with these resources, and every job with what it asks for."""
+    """Build the command that shows all queue instances with resources, and jobs with requests."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
@@ -147,49 +147,48 @@ def show_blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
 def list_possible_queues_command(
     cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs
 ) -> Argv:
-    """List the queue instances that somebody's job may have, however full they are."""
+    """Build the command that lists the queue instances which a user's job may use, full or not."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *options, *among)
 
 
 def list_own_jobs_command(cell: GridEngineCell) -> Argv:
-    """Show the caller's own jobs; a pending array is one entry, a running task one each."""
+    """Build the command that lists the caller's jobs: an entry a pending array or running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
 def list_jobs_of_owner_command(cell: GridEngineCell, owner: str) -> Argv:
-    """Show a person's jobs: an entry for each pending array and for each running task."""
+    """Build the command that lists a user's jobs: an entry a pending array or running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
 def why_job_waits_command(cell: GridEngineCell, job: str) -> Argv:
-    """Ask the scheduler what keeps a job from starting now.
+    """Build the command that asks the scheduler why a job can't start now.
 
-    Only for jobs that are not held: for a held job `qalter` prints nothing, and the job keeps
-    `-w p`.
+    The job must not be held: for a held job `qalter` prints nothing, and the job keeps `-w p`.
     """
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
 def list_deferred_jobs_command(cell: GridEngineCell) -> Argv:
-    """Show the jobs that wait for their start time."""
+    """Build the command that lists the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
 def show_queue_command(cell: GridEngineCell, name: str) -> Argv:
-    """Show a cluster queue's configuration."""
+    """Build the command that shows a cluster queue's configuration."""
     return (f"{cell.binaries}/qconf", "-sq", name)
 
 
 def end_watcher_command(cell: GridEngineCell) -> Argv:
-    """Run sge-methods/ended at the end of each job and task of the cell, for ever."""
+    """Build the qevent command that runs sge-methods/ended at each end of a job or task."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
 
 
 def qacct_command(cell: GridEngineCell, job: str) -> Argv:
-    """Show a finished job's records; linear in the accounting file."""
+    """Build the command that shows an ended job's records; it reads the whole accounting file."""
     return (f"{cell.binaries}/qacct", "-j", job)
 
 
@@ -217,16 +216,16 @@ exit $found
 
 
 def search_accounting_command(cell: GridEngineCell, accounts: list[str]) -> Argv:
-    """Show the lines of all these accounts in the accounting file, each between its neighbours.
+    """Build the command that finds the accounting lines of accounts, with their neighbours.
 
-    qacct(1) reads all of it for each job, and shows no line as it is. What was rotated away of
-    late is read, too, as logrotate(8) and Grid Engine's own script name it, but nothing compressed.
+    qacct(1) reads the whole file for each job, and does not show lines unchanged. Recently rotated
+    files named by logrotate(8) or Grid Engine's own script are read, but no compressed files.
     """
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
 def search_rotated_files_command(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
-    """Show the same of all that is kept and was written since then, in seconds of the epoch."""
+    """Build the command that also searches rotated files written since a time (epoch seconds)."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
 
@@ -236,36 +235,36 @@ def _in_lines(accounts: list[str]) -> Argv:
 
 
 def _in_line(account: str) -> Argv:
-    """Return how grep(1) finds an account in accounting(5) and in accounting.jsonl."""
+    """Return grep(1) options that find an account in accounting(5) and in accounting.jsonl."""
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
 def delete_job_command(cell: GridEngineCell, job: str) -> Argv:
-    """Delete a job."""
+    """Build the command that deletes a job."""
     return (f"{cell.binaries}/qdel", job)
 
 
 def delete_array_tasks_command(cell: GridEngineCell, array: str, indices: str) -> Argv:
-    """Delete some tasks of an array, `1-5,9`."""
+    """Build the command that deletes the tasks of an array with these indices, such as `1-5,9`."""
     return (f"{cell.binaries}/qdel", array, "-t", indices)
 
 
 def suspend_job_command(cell: GridEngineCell, job: str) -> Argv:
-    """Suspend a running job."""
+    """Build the command that suspends a running job."""
     return (f"{cell.binaries}/qmod", "-sj", job)
 
 
 def unsuspend_job_command(cell: GridEngineCell, job: str) -> Argv:
-    """Let a suspended job go on."""
+    """Build the command that resumes a suspended job."""
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
 def submit_held_job_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
-    """Submit the script on standard input, held and under the transfer's name.
+    """Build the command that submits the script on standard input, held, under the transfer's name.
 
-    `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
-    directives from being read again; the wrapper opens the files, mails nothing, and is never
-    rerun: the local job does all three.
+    `-clear` and `-C ''` prevent a second reading of the site's and the user's request defaults and
+    of the script's directives. Output files, mail and reruns are left to the wrapper and the local
+    job.
     """
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
@@ -283,16 +282,16 @@ def submit_held_job_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     options += _option("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    stays = request.stays and not is_yielding  # best-effort queues send nothing on
+    stays = request.stays and not is_yielding  # best-effort queues transfer no jobs
     options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
 def _hard(request: JobRequest) -> Pairs:
-    """Return the conditions as one expression for each resource (complex(5), matching of strings).
+    """Return the conditions as one expression a resource (complex(5), matching of strings).
 
-    From two requests for one name qsub would take the last, and the qmaster both of a resource's
-    name and its shortcut.
+    If a resource is requested twice, qsub takes the last request; but the qmaster takes both a
+    request by name and a request by shortcut.
     """
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
@@ -311,12 +310,12 @@ def _all_of(texts: list[str]) -> str:
 
 
 def _within(text: str) -> str:
-    """Return an expression as a part of a larger expression."""
+    """Return an expression in parentheses if needed inside a larger expression."""
     return f"({text})" if "|" in text or "&" in text else text
 
 
 def _expression(relation: str, value: str) -> str:
-    """Return a condition of SQL about a string as an expression."""
+    """Translate an SQL condition on a string into a Grid Engine expression."""
     if relation == NOT_NULL:
         return "*"
     text = value.replace("%", "*").replace("_", "?") if relation in (LIKE, NOT_LIKE) else value
@@ -324,7 +323,7 @@ def _expression(relation: str, value: str) -> str:
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why no cell can be asked for this; empty when one can, as far as we know."""
+    """Return why no cell can satisfy a request; empty if a cell can, as far as known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [
         format_resource_condition(*pair) for pair in conditions if not _is_expressible(*pair)
@@ -342,9 +341,9 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 
 def _unequal(hard: Pairs) -> list[str]:
-    """Return the conditions that want different values of one resource.
+    """Return the conditions that request different values of the same resource.
 
-    No string equals two values, and a number can be asked for once alone (complex(5)).
+    No string equals two values, and a number can be requested only once (complex(5)).
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
@@ -356,7 +355,7 @@ def _unequal(hard: Pairs) -> list[str]:
 
 
 def _is_expressible(name: str, value: str) -> bool:
-    """Say whether `qsub -l` has a form for a condition."""
+    """Say whether a condition can be written as an option `-l` of qsub."""
     _, relation = split_name_and_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
@@ -364,18 +363,17 @@ def _is_expressible(name: str, value: str) -> bool:
 
 
 def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
-    """Return a job that makes way as a cell without such queues can take it: behind all others."""
+    """Replace a job's preemptible type by lowest priority, for cells without best-effort queues."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
 def preview_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
-    """Show the job that qsub would submit with these words, and submit none.
+    """Build the `qsub -verify` command, which shows a job without submitting it.
 
-    `-clear` takes back every option before it (qsub(1)), `-verify` too, and a file of `-@` is read
-    as if its words stood there: either would submit the job. Only qsub knows where the options
-    end, so that `-verify` can't be put behind them; ParseError for both, wherever they stand. The
-    script's own lines and the files of defaults take back nothing of it: all of them count as
-    words before the command line's.
+    Raises ParseError for `-clear` and `-@` anywhere: `-clear` also clears the preceding `-verify`
+    (qsub(1)), and a file of `-@` may contain `-clear`, so the job would be submitted. Only qsub
+    knows where the options end, so `-verify` can't come last. Script directives and default files
+    are safe, because they count as options before the command line's.
     """
     for word in words:
         if word.startswith(UNVERIFIED):
@@ -384,12 +382,12 @@ def preview_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
 
 
 def alter_job_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
-    """Change a job's request."""
+    """Build the command that changes a job's request."""
     return (f"{cell.binaries}/qalter", *options, job)
 
 
 def replacement_resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
-    """Return the options for resources of a job away, that replace those it has."""
+    """Return the options that replace the resources of a remote job."""
     stay = qsub_resource_options("-hard", STAY if stays else ())
     return (
         options_without_home_resources("-hard", hard)
@@ -403,16 +401,16 @@ def _option(option: str, value: str) -> Argv:
 
 
 def options_without_home_resources(strictness: str, pairs: Pairs) -> Argv:
-    """Return the options for resources without what only names places at home."""
+    """Return the resource options without resources that name hosts or queues at home."""
     return qsub_resource_options(
         strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0]))
     )
 
 
 def qsub_resource_options(strictness: str, pairs: Pairs) -> Argv:
-    """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone.
+    """Return `-hard -l a=1 -hard -l b=2`; a resource without a value is written without `=`.
 
-    Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.
+    Of two requests for one resource, by name and by shortcut, the last counts, as for qsub.
     """
     last = {resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]

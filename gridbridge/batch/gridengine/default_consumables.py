@@ -1,6 +1,6 @@
-"""Which consumables a job takes of without asking for them, and where (complex(5), host_conf(5)).
+"""Finds the consumables that jobs use without a request, by host (complex(5), host_conf(5)).
 
-Such of a host or of the whole cell are taken by every job there, whatever its queue.
+Every job on a host uses the host's and the cell's default amounts, whatever its queue.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -19,9 +19,9 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCell
 
 SLOTS = "slots"
-EXCLUSIVE = "EXCL"  # a relation: a job that asks for it shares its host with none
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # defaults of complex(5)
-OF_HOST, OF_ALL = "hc", "gc"  # the types of resources of qstat -F
+EXCLUSIVE = "EXCL"  # relation of resources whose requests make the host exclusive
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # defaults without a request
+OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes: consumable of a host, of the cell
 ALL = "global"
 
 

@@ -27,9 +27,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-LIMIT_S = 60.0  # of each call
-DISABLED = "d"  # by hand; D is a calendar's
-SUSPENDED = "s"  # by hand; S is by a subordinating queue, and C by a calendar
+LIMIT_S = 60.0  # time limit of each command
+DISABLED = "d"  # state letter: disabled by qmod; D is set by a calendar
+SUSPENDED = "s"  # suspended by qmod; a subordinating queue sets S, a calendar C
 ATTRIBUTES = (  # host_conf(5)
     "load_scaling",
     "complex_values",
@@ -42,10 +42,10 @@ ATTRIBUTES = (  # host_conf(5)
 )
 REFERENCED = b"still referenced"
 LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
-GROUP = "@"  # what the names of host groups begin with
-NONE_LEFT = 1  # qstat's exit status, without a word, where no queue instance fits (-q)
+GROUP = "@"  # first character of host group names
+NONE_LEFT = 1  # qstat's silent exit status if no queue instance matches -q
 NO_QUEUES = frozenset[str]()
-NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
+NOT_TOLD = "-"  # qhost's value for a host without load report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class HostQueueInstance:
 
     queue: str
     slots: int
-    is_used: bool  # by any job: running, starting or suspended, or it has reserved slots
+    is_used: bool  # whether any job runs, starts, is suspended or has reserved slots
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
-    tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
+    tasks: tuple[str, ...] = ()  # the queue instance's tasks, as JOB or JOB.TASK
 
 
 def host_queue_instances_command(cell: GridEngineCell, host: str) -> Argv:
@@ -89,7 +89,7 @@ def _instance(element: "_Element") -> HostQueueInstance:
 
 
 def _task(element: "_Element") -> str:
-    """Return a task as qdel takes it: the number of an array alone is all of its tasks."""
+    """Return a task's id for qdel; the id of an array alone would mean all its tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
 
@@ -165,7 +165,7 @@ def set_queue_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> 
 
 
 def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
-    """Give a host a seq_no after the other hosts, so that jobs fill those first.
+    """Give a host a seq_no above other hosts, so that jobs fill the other hosts first.
 
     This works if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that has
     a number keeps it.
@@ -185,10 +185,10 @@ def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[
 
 
 def next_queue_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
-    """Return the lowest free seq_no above a queue's own.
+    """Return the lowest free seq_no above a queue's own and above its host groups' numbers.
 
-    It is above those of host groups, too. It stays below those of later queues (`other_numbers`),
-    or jobs would go to these first; the last hosts share one number. None if no number is left.
+    The seq_no stays below later queues' numbers (`other_numbers`), or jobs would go to these queues
+    first; the last hosts share one number. None if no number is left.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -207,10 +207,10 @@ def disable_host_queues(cell: GridEngineCell, host: str) -> None:
 def enable_host_queues(
     cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES
 ) -> tuple[str, ...]:
-    """Enable the queue instances of a host; CommandFailed if one stays disabled.
+    """Enable the queue instances of a host; CommandFailed if an instance stays disabled.
 
-    Suspended best-effort instances are resumed first. Instances of `closed` queues stay as they
-    are; the disabled ones of these queues are returned.
+    Suspended best-effort instances are resumed first. Instances of `closed` queues are not
+    changed; the disabled instances of these queues are returned.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
@@ -234,7 +234,7 @@ def _switch(
     is_disabled: bool,
     but: frozenset[str] = NO_QUEUES,
 ) -> None:
-    """Enable or disable the queue instances of a host, but those of some queues."""
+    """Enable or disable the queue instances of a host, except instances of the queues in `but`."""
 
     def wrong() -> list[str]:
         wrong_instances = (

@@ -13,11 +13,11 @@ from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_clien
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
 from gridbridge.model.transfer_route import GridEngineCell
 
-REFUSED = f"{OURS}refused"  # in a job's context: why it came home
+REFUSED = f"{OURS}refused"  # context variable with the reason why the job came home
 REASON_CHARACTERS = 300
-UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of it
+UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of the resource
 FOUND = (
-    b"found suitable queue"  # said before a uid below min_uid, such as the service's, is refused
+    b"found suitable queue"  # printed before a uid below min_uid, e.g. the service's, is rejected
 )
 SCRIPT = b"true\n"
 

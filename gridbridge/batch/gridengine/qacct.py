@@ -26,7 +26,7 @@ from gridbridge.model.remote_job_accounting import (
 )
 from gridbridge.model.transfer_name import NO_TASK
 
-FRONT = (  # before the category
+FRONT = (  # fields of an accounting line before the category
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
     *("qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock"),
     *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
@@ -35,21 +35,21 @@ FRONT = (  # before the category
 SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
-OF_OBJECTS = (JSON, b"#", b"--")  # beside an object: another, a comment, a gap of grep's answer
+OF_OBJECTS = (JSON, b"#", b"--")  # starts of lines: an object, a comment, grep's separator
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # the category: iow, pe_taskid, maxvmem
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # after the category: iow, pe_taskid, maxvmem
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
-ENDS = {  # how a line before a record ends, by the form of that record
+ENDS = {  # end of the preceding line, by record format
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
-HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # to exit_status
+HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # fields up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # a larger number counts them
-OF_OBJECT = {  # names in accounting.jsonl, by ours
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # larger times have these units
+OF_OBJECT = {  # our field name: name in accounting.jsonl
     "qname": "qname",
     "hostname": "hostname",
     "owner": "owner",
@@ -66,13 +66,13 @@ OF_OBJECT = {  # names in accounting.jsonl, by ours
 }
 USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
-_RULE = "=" * 20  # begins each block; the line itself is longer
+_RULE = "=" * 20  # start of the longer rule before each block
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_MOST, _MOST_AMOUNT = 2**32, 1e15  # of a number, and of seconds or kB
-_DIGITS = 10  # fewer has the number of a task
-SIGNALLED = 128  # an exit status above it stands for a signal
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest id or count, largest amount of seconds or kB
+_DIGITS = 10  # a task id has fewer digits
+SIGNALLED = 128  # exit statuses above this number report a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
 
 
@@ -107,10 +107,10 @@ def lines_with_field_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, byt
 def is_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     """Say whether a line lies in the middle of another job's accounting record.
 
-    A job's request may contain line feeds, so a user can forge a line. If the line before does not
-    end as records do, its record continues in this line. If the line after does not begin as
-    records do, this record continues there. Nobody can make another's line a part of their own
-    record. A JSON file contains only objects, and an object contains no line feed.
+    A job's request may contain line feeds, so a user can forge a line. If the preceding line does
+    not end as records do, its record continues in this line. If the following line does not begin
+    as records do, this record continues in it. Nobody can make another user's line a part of their
+    own record. A JSON file contains only objects, and an object contains no line feed.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
@@ -130,9 +130,9 @@ def _form(line: str) -> re.Pattern[str] | None:
 
 
 def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
-    """Return the forms that a line may have, in the order in which they are tried.
+    """Return the possible forms of a line, in the order in which they are tried.
 
-    Univa counts milliseconds. The command line in its last fields may end as any other form does.
+    Univa's times are in milliseconds, and its last fields, a command line, may end in any form.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -163,7 +163,7 @@ def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
 def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
     """Return the job end that an accounting record stands for (sge_status(5), failed).
 
-    Without usage nobody saw the job's end, whatever its exit status says. The same holds for a
+    A record without usage has an unknown end, whatever its exit status. So has the record of a
     failed job that no signal ended.
     """
     end = JobEnd(
@@ -184,7 +184,7 @@ def job_end_of_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobE
 
 
 def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) -> JobKillReason:
-    """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
+    """Return DELETION if the cell records who deleted the job, which 8.1.9 does not."""
     is_deleted = isinstance(record, JobRunAccounting) and bool(_set(record.deleted_by))
     return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
 
@@ -313,7 +313,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
 
 
 def _number(text: str) -> int:
-    """Read a number that Grid Engine may have written, and no greater one: others write here."""
+    """Parse an integer; ValueError for one larger than Grid Engine's, which must be forged."""
     number = int(text)
     if abs(number) > _MOST:
         raise ValueError(f"{text[:40]} is no number of Grid Engine's")
@@ -321,7 +321,7 @@ def _number(text: str) -> int:
 
 
 def _task(text: str) -> int:
-    """Read a place; NO_TASK for `undefined`, of a job that is no array, and for what is none."""
+    """Parse an array index; NO_TASK for `undefined` and for other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 
@@ -330,7 +330,7 @@ def _set(text: str) -> str:
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
+    """Parse seconds since the epoch or qacct's date; None for 0 and for `-/-`."""
     if text.isdigit():
         return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
@@ -343,9 +343,9 @@ def _time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _amount(text: str) -> float:
-    """Read 0.007s, 4.648KB or 4760.
+    """Parse an amount such as 0.007s, 4.648KB or 4760.
 
-    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB; times 1024 that is its kB again.
+    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB, and 4.648 times 1024 is 4760 again.
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:

@@ -17,9 +17,9 @@ from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCell
 
-FOLD = re.compile(r"([, ]) *\\\n\s*")  # SGE_SINGLE_LINE keeps newer clients from it
-COLUMNS = 8  # complex(5)
-EMPTY = ("no ",)  # "no operator defined", "no submit host defined"
+FOLD = re.compile(r"([, ]) *\\\n\s*")  # folded lines of older clients, which ignore SGE_SINGLE_LINE
+COLUMNS = 8  # columns of a complex(5) entry
+EMPTY = ("no ",)  # e.g. "no operator defined", "no submit host defined"
 FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
 STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
 RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 def _sed_text(text: str) -> str:
-    """Escape what sed would read in a replacement."""
+    """Escape the characters that are special in a sed replacement."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
@@ -159,7 +159,7 @@ def _set_scheduler(edit: SetupEdit) -> str:
 
 
 def _exempt(edit: SetupEdit) -> str:
-    """Put a rule before all others of a resource quota set: the first that fits counts."""
+    """Put a rule first in a resource quota set, because the first matching rule counts."""
     return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
 
 

@@ -14,8 +14,8 @@ from gridbridge.errors import ParseError
 FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
 SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
 RANGE = re.compile(r"(.*) range: (.*)")
-SIGNS = ("+", "-", "=", "")  # of a context: it is added, deleted or set
-LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
+SIGNS = ("+", "-", "=", "")  # context operations: add, delete, set
+LEAVES = {  # field of qsub -verify: element of qstat -j -xml
     "cwd": "JB_cwd",
     "project": "JB_project",
     "checkpoint_object": "JB_checkpoint_name",
@@ -23,9 +23,9 @@ LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
 
 
 def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
-    """Return the job that qsub printed, as XML; ParseError if it printed none."""
+    """Return the job that qsub printed, as XML; ParseError if the output has no job."""
     text = _without_script(output).decode("utf-8", "replace")
-    fields = dict(reversed(FIELD.findall(text)))  # the first of a name counts
+    fields = dict(reversed(FIELD.findall(text)))  # the first line of a field counts
     if "job_number" not in fields:
         raise ParseError("qsub -verify: it tells of no job")
     elements = (
@@ -45,7 +45,7 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
 
 
 def _without_script(text: bytes) -> bytes:
-    """Leave out the script's own text, which may look like fields."""
+    """Remove the job script's text from the output, because it may look like fields."""
     if not (match := SCRIPT.search(text)):
         return text
     return text[: match.start()] + text[match.end() + int(match[1]) :]
@@ -64,7 +64,7 @@ def _list(tag: str, inner: str, text: str) -> str:
 
 
 def _parallel(text: str) -> str:
-    """Read `smp range: 2-4,8`; a range begins with 1 where it says nothing."""
+    """Parse `smp range: 2-4,8`; a range without a minimum begins with 1."""
     if not (match := RANGE.match(text)):
         return ""
     ranges = [part.partition(":")[0] for part in match[2].split(",")]
@@ -77,7 +77,7 @@ def _parallel(text: str) -> str:
 
 
 def _context(text: str) -> str:
-    """Read `+=NONE,name=value`; the first tells whether -ac, -dc or -sc was given last."""
+    """Parse `+=NONE,name=value`; the first sign shows whether -ac, -dc or -sc was given last."""
     pairs = (word.partition("=") for word in text.split(",") if word)
     variables = (
         f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"

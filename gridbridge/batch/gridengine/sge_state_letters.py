@@ -22,7 +22,7 @@ OF_JOBS = {
         JobStateFact.RUNNING,
         JobStateFact.SUSPENDED,
         JobStateFact.BY_QUEUE,
-    ),  # or its calendar, a superordinate queue
+    ),  # also suspended by a calendar or a superordinate queue
     "T": (
         JobStateFact.RUNNING,
         JobStateFact.SUSPENDED,
@@ -38,7 +38,7 @@ OF_QUEUES = {
     "d": (QueueInstanceStateFact.DISABLED,),
     "D": (QueueInstanceStateFact.OFF_HOURS,),
     "s": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND),  # qmod -sq
-    "S": (QueueInstanceStateFact.SUSPENDED,),  # by a superordinate queue of its host
+    "S": (QueueInstanceStateFact.SUSPENDED,),  # suspended by a superordinate queue of the host
     "C": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS),
     "u": (QueueInstanceStateFact.UNREACHABLE,),
     "a": (QueueInstanceStateFact.LOADED,),

@@ -34,7 +34,7 @@ def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
 
 
 def count_batch_slots(cell: GridEngineCell) -> int:
-    """Return the batch slots without those of transfer and best-effort queues."""
+    """Return the batch slots, without the slots of transfer and best-effort queues."""
     transfers = {
         name
         for name, queue in cell_object_queries.query_queue_settings(cell).items()

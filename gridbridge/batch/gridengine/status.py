@@ -30,13 +30,13 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
-ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, hosts among them (queue_conf(5))
-FLUSH_TIME = "00:00:15"  # where a cell has none of its own
+ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))
+FLUSH_TIME = "00:00:15"  # default of a cell without a setting
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
-NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
+NOT_REQUESTABLE = "NO"  # `requestable` column of complex(5); FORCED is requestable too
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
 
-Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by place; None: they are several
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by array index; None: several different ends
 
 
 def query_cluster_snapshot(
@@ -120,7 +120,7 @@ def query_begun_indices(
 ) -> dict[int, frozenset[int]]:
     """Return the indices of array tasks that have begun and not ended.
 
-    `qstat -j` does not show which of the other tasks wait.
+    `qstat -j` does not show whether other tasks still wait.
     """
     answer = _ask(
         cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))
@@ -148,7 +148,7 @@ def query_array_limits(cell: GridEngineCell) -> ArrayLimits:
 
 
 def _flush_s(reporting: str) -> float:
-    """Return after how long records are written (sge_conf(5), accounting_flush_time)."""
+    """Return the interval at which accounting is written (sge_conf(5), accounting_flush_time)."""
     settings = dict(word.partition("=")[::2] for word in reporting.split())
     usual = settings.get("flush_time", FLUSH_TIME)
     hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[
@@ -160,7 +160,7 @@ def _flush_s(reporting: str) -> float:
 
 
 def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return what the qmaster knows of a job, empty if it does not know the job."""
+    """Return the qmaster's data about a job, empty for an unknown job."""
     answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
@@ -186,7 +186,7 @@ def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
 
 
 def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
-    """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
+    """Yield NAME=ALLOCATION_RULE for these parallel environments in local queues (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
@@ -196,12 +196,12 @@ def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
 
 
 def query_object(cell: GridEngineCell, *options: str) -> bytes:
-    """Return qconf's output about an object."""
+    """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
 
 
 def query_all_queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
-    """Return every queue's configuration by one call; by two in a cell without queues."""
+    """Return the configuration of every queue."""
     answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_names(cell, "-sql"):
         return ()
@@ -219,5 +219,5 @@ def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
 
 
 def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
-    """Ask in UTC: the clients print local times without their zone."""
+    """Run a client in UTC, because clients print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

@@ -25,7 +25,7 @@ from gridbridge.model.transfer_name import parse_task_ranges
 from gridbridge.model.transfer_route import GridEngineCell
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 HAS_QSTAT = True
 HAS_START_TIMES = True
 UTC = "UTC"
-TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, max_u_jobs and its kin
-NOT_REACHED = (  # before the request was sent: nothing was submitted
+TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, e.g. max_u_jobs
+NOT_REACHED = (  # errors before the request was sent: nothing was submitted
     b"unable to contact qmaster",
     b"got select error",
     b"unable to send message",
@@ -45,23 +45,23 @@ NOT_REACHED = (  # before the request was sent: nothing was submitted
 )
 OF_A_PERSON = b"jobs are allowed per user"  # max_u_jobs
 FROM_HERE = b"is not a submit host"
-NO_ANSWER = (  # after it was sent: the job may exist
+NO_ANSWER = (  # errors after the request was sent: the job may exist
     b"failed receiving gdi request response",
     b"timeout error",
     b"error reading answer list",
-    b"has been submitted",  # after a warning that qsub takes for an error
+    b"has been submitted",  # qsub reports a mere warning as an error
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
-A_CALL = 2000  # ranges of tasks
+A_CALL = 2000  # most task ranges in one command
 OF_ARRAY = f"{PREFIX}."
 MARK = "MAIL"  # a variable of qsub's environment that root does not set
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 END_OF_DETAIL = b"</detailed_job_info>"
 JOBS_A_CALL = 1000
-NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # of `qalter -q`
+NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # errors of `qalter -q`
 ANY_QUEUE = "*"
-DELETED = b"has deleted job"  # of a started one: has registered the job ... for deletion
+DELETED = b"has deleted job"  # answer for a waiting job; a started one is "registered"
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
@@ -111,12 +111,12 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
 
 
 def _unquoted(words: bytes) -> bytes:
-    """Return qsub's own words: a person's, and an object's name, stand in quotes."""
+    """Return qsub's message without quoted texts, which users may choose."""
     return b" ".join(words.split(b'"')[::2])
 
 
 def _first_line(words: bytes) -> str:
-    """Return the line that says why: not qsub's prefix, its warnings, or its `Exiting.`."""
+    """Return the first error line of qsub, without its prefix, warnings and `Exiting.`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
     errors = [line for line in telling if not line.startswith("warning:")]
@@ -126,8 +126,8 @@ def _first_line(words: bytes) -> str:
 def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
     """Return the id of the owner's oldest job of the transfer's name, empty if none.
 
-    There are several if an answer was lost and the job was submitted again. Raises CommandFailed or
-    ParseError if the cell did not answer: then nothing is known.
+    Several jobs exist if an answer was lost and the job was submitted again. Raises CommandFailed
+    or ParseError if the cell did not answer, so that nothing is known.
     """
     return str(min(_named(cell, transfer, owner), default=""))
 
@@ -135,22 +135,22 @@ def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
 def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
     """Return the ids of the owner's other jobs of this name; released jobs were renamed.
 
-    Arrays are found even if somebody renamed them.
+    Arrays are found even if an operator has renamed them.
     """
     return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
 
 def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
-    """Find a person's jobs of a name among that person's jobs alone.
+    """Find a user's jobs of a name among that user's jobs only.
 
-    `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
+    `qstat -j NAME` shows all users' jobs of the name, so any user could make its output too long.
     """
     listed = (
         run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
     )
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
-        # answers are rarely lost
+        # rarely needed: only after a lost answer
         from gridbridge.batch.gridengine.arrays_by_submitted_name import (
             find_arrays_by_submitted_name,
         )
@@ -199,7 +199,7 @@ def release_array_tasks(cell: GridEngineCell, array: str, indices: tuple[range, 
 
 
 def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
-    """Give tasks as qalter names them, so many at once as a command line may have."""
+    """Yield an array's tasks in qalter's form, in portions that fit a command line."""
     for begin in range(0, len(indices), A_CALL):
         portion = indices[begin : begin + A_CALL]
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
@@ -269,7 +269,7 @@ def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
 
 
 def restore_start_time(cell: GridEngineCell, job: str) -> str:
-    """Restore a job's own start time; a start time that somebody set meanwhile stays.
+    """Restore a job's own start time; a start time that a user set meanwhile stays.
 
     Returns the text that its owner wrote in place of the kept time, if that is no time.
     """
@@ -311,7 +311,7 @@ def pin_job_to_queue(
 def restore_queue_list(
     cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 ) -> str:
-    """Give a job its own queue list back.
+    """Restore a job's own queue list.
 
     If these queues no longer exist, the job may start in any queue, and the list is returned.
     """
@@ -334,9 +334,9 @@ def delete_job(cell: GridEngineCell, job: str) -> None:
 
 
 def delete_waiting_job(cell: GridEngineCell, job: str) -> bool | None:
-    """Delete a job; say whether it was waiting, None if it did not exist.
+    """Delete a job; return whether it was waiting, or None if it did not exist.
 
-    The qmaster's answer tells whether it removed a waiting job or kills a started one.
+    The qmaster's answer shows whether a waiting job was removed or a started job is killed.
     """
     answer = run_client(cell, client_commands.delete_job_command(cell, job))
     words = answer.stdout + answer.stderr
@@ -360,9 +360,9 @@ def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
 
 
 def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
-    """Undo `suspend_or_hold_job`, in either case.
+    """Undo `suspend_or_hold_job`, whether it suspended or held the job.
 
-    A suspended job without our hold was suspended by somebody else and stays so.
+    A suspended job without our hold was suspended by another user and stays suspended.
     """
     now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:
@@ -373,9 +373,9 @@ def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
 def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
     """Return the state of a job, or of a task `12.3`; UNSEEN if it is not listed.
 
-    Raises ParseError for a truncated answer, which tells nothing.
+    Raises ParseError for a truncated answer, from which no state follows.
     """
-    # most transfers do without them
+    # most transfers need no state letters
     from gridbridge.batch.gridengine.sge_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
@@ -392,14 +392,14 @@ def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
 
 
 def _names(tasks: str, task: str) -> bool:
-    """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
+    """Say whether ranges such as `1-9:2,12` include a task; empty ranges stand for a single job."""
     if not (tasks and task):
         return tasks == task
     return any(int(task) in span for span in parse_task_ranges(tasks))
 
 
 def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
-    """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
+    """Return a limit of a queue, with the value for one host (queue_conf(5))."""
     lines = (
         run_client(cell, client_commands.show_queue_command(cell, queue))
         .checked()
@@ -429,8 +429,8 @@ def run_client(
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
 
-    A job that qsub submits keeps the mark (marked_arrays). The ssh module is loaded only for cells
-    that need it, because each transfer pays for the modules that it loads.
+    A job that qsub submits keeps the mark (arrays_by_submitted_name). The ssh module is loaded only
+    for cells that need it, because each transfer pays for the modules that it loads.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

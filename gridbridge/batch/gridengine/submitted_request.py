@@ -1,8 +1,8 @@
-"""What a job asked for and its environment: what only qmaster and execd know.
+"""Parses a job's request and environment, which only qmaster and execd know.
 
-Read without lxml and re, because every transfer does it (design: hot programs). Sources:
-`qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<` is
-`%lt;`; and execd's active_jobs/N.T/environment, which holds values whole that the shepherd
+Parsed without lxml and re, because every transfer loads this module (design: hot programs).
+Sources: `qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<`
+is `%lt;`; and execd's active_jobs/N.T/environment, which has values uncut that the shepherd
 would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
@@ -10,20 +10,20 @@ from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, Pairs
 from gridbridge.model.transfer_name import parse_task_ranges
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-AUTOMATIC = b"__SGE_PREFIX__"  # variables that qsub adds by itself
+AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds
 PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
-INTERACTIVE = 0x1E  # in JB_type: of qsh, qlogin, qrsh and qrsh without a command (sge_job.h)
-ARRAY = 0x80  # in JB_type: of `qsub -t`
-RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
+INTERACTIVE = 0x1E  # JB_type bits of qsh, qlogin, and qrsh with or without command (sge_job.h)
+ARRAY = 0x80  # JB_type bit of `qsub -t`
+RERUN = {b"1": "yes", b"2": "no"}  # JB_restart: value of -r; 0: the queue's setting
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 
 def parse_job_request(xml: bytes) -> JobRequest:
-    """Parse a job's request from `qstat -j -xml`; ParseError if there is no job in it."""
+    """Parse a job's request from `qstat -j -xml`; ParseError if the answer has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
     return JobRequest(
@@ -55,7 +55,7 @@ def _variables(xml: bytes) -> frozenset[str]:
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
-    """Parse a job's owner and account; ParseError if there is no job in the answer."""
+    """Parse a job's owner and account; ParseError if the answer has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: neither a job nor an unknown one")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
@@ -169,7 +169,7 @@ def parse_slot_ranges(xml: bytes) -> str:
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:
-    """Return what is inside the first element of this name, which holds no other of it."""
+    """Return the content of the first element with this tag, which must not be nested."""
     return xml.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]
 
 
@@ -182,7 +182,7 @@ def _leaf(xml: bytes, tag: bytes) -> str:
 
 
 def _pairs(xml: bytes, name: bytes, value: bytes) -> Pairs:
-    """Return (name, value) in their order; a name without a value has an empty one."""
+    """Return the (name, value) pairs in their order; a missing value is empty."""
     entries = xml.split(b"<" + name + b">")[1:]
     return tuple((_text(entry.partition(b"</")[0]), _leaf(entry, value)) for entry in entries)
 

@@ -22,11 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-AT_ONCE = 100  # hosts, or jobs, of one call
-CE_VALUE = "CE_stringval"  # of a request, as it was written
+AT_ONCE = 100  # hosts or jobs in one command
+CE_VALUE = "CE_stringval"  # element with the requested text
 RERUNS = "1"  # JB_restart of `-r y`
-PUSHED = ("r", "Rr")  # what only runs
-STOPPED = frozenset("sSTNPh")  # letters of what is suspended, or held while it runs
+PUSHED = ("r", "Rr")  # states of tasks that run, without any other state
+STOPPED = frozenset("sSTNPh")  # state letters of suspended tasks, and of running tasks with a hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RunningHostTask:
     """A running task on a host, with its slots and state letters."""
 
     job: str
-    task: str  # of an array, else empty
+    task: str  # array task id; empty for a single job
     slots: int
     state: str
 
@@ -86,7 +86,7 @@ def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskReso
 
 
 def _shape(job: "_Element") -> TaskResourceRequests:
-    """Read what a job asks for; after a qalter its lists lack their inner tags (request.py)."""
+    """Parse a job's requests; after a qalter its lists lack inner tags (submitted_request)."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
         requests=tuple(zip(names, values, strict=False)),
@@ -148,7 +148,7 @@ def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool
 def query_tasks_on_hosts(
     cell: GridEngineCell, hosts: Sequence[str]
 ) -> Mapping[str, tuple[RunningHostTask, ...]]:
-    """Return the tasks that run on hosts now."""
+    """Return the tasks that run on the given hosts now."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, tasks_on_hosts_command(cell, hosts[at : at + AT_ONCE]))

@@ -52,7 +52,7 @@ def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guar
 
 
 def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
-    """Hold a task or defer its job; the job's context tells its starter of a hold."""
+    """Hold a task or defer its job; the job's context records a hold for its starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
@@ -76,7 +76,7 @@ def keep_job_off_queues(
 
 
 def restore_queue_list(cell: GridEngineCell, local: TransferId) -> None:
-    """Give a job its own list of queues back."""
+    """Restore the job's own queue list."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
@@ -105,7 +105,7 @@ def query_job_rerun(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return the job's own `-r`, or else what its possible local queues say of reruns."""
+    """Return the job's own `-r`, or else the rerun setting of its possible local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(
         request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues)
@@ -113,7 +113,7 @@ def query_job_rerun(
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
-    """Log a wrong value that somebody wrote in the place of a job's own."""
+    """Log an invalid value that a user wrote in place of a job's own value."""
     if value:
         _log.warning(
             "event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why

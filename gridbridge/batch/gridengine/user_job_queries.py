@@ -26,7 +26,7 @@ from gridbridge.model.qconf_attributes import ValuesByHost, parse_qconf_words, p
 from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer_route import GridEngineCell
 
-GROUP = "@"  # begins the name of a host group
+GROUP = "@"  # first character of host group names
 
 
 def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
@@ -38,13 +38,13 @@ def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> Submit
 
 
 def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None:
-    """Return a listed job's states and hindrances; None if it is not listed.
+    """Return a listed job's states and hindrances; None for an unlisted job.
 
-    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries it
-    about a waiting job. Only the job's owner and operators get an answer.
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries why
+    a waiting job does not start. Only the job's owner and operators get an answer.
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
-    if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
+    if UNKNOWN_JOB in answer.stdout:  # some versions also exit with status 1
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
     listed = (
@@ -66,7 +66,7 @@ def query_job_standing(cell: GridEngineCell, job: int) -> ListedJobStatus | None
 
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
-    """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
+    """Return what keeps a job from starting, by `qalter -w p`; empty without permission to ask."""
     answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -75,7 +75,7 @@ def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
 
 
 def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
-    """Return which users' and kinds of jobs a queue accepts.
+    """Return which users and which kinds of jobs a queue accepts.
 
     An attribute that differs by host is unknown, unless the queue has only one host.
     """

@@ -23,13 +23,13 @@ from gridbridge.model.transfer_route import OarServer
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
-TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # OAR writes it into SQL as it is
+TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # OAR pastes the text into SQL unquoted
 OWNER = re.compile(
     r"""^[ \t]*(?:ENERGY_SAVING_INTERNAL[ \t]*=[ \t]*["']?yes"""
     r"""|SCHEDULER_NODE_MANAGER_(?:WAKE_UP|SLEEP)_CMD[ \t]*=[ \t]*["']?[^"'\s])""",
     re.MULTILINE,
 )
-# What root does for the balancer, by a word and the name of a node.
+# oarnodesetting options of root's verbs on a node for the balancer.
 SETTINGS: Mapping[str, Argv] = {
     "drain": ("-d", "on"),
     "settle": ("-s", "Alive"),
@@ -44,11 +44,11 @@ class OarNodeState:
     """The state of one OAR node: listed, idle, drained, alive, halted or settled."""
 
     is_listed: bool
-    is_idle: bool  # no job but best-effort ones uses or has reserved it
+    is_idle: bool  # whether only best-effort jobs use or have reserved the node
     is_drained: bool
     is_alive: bool
     is_halted: bool
-    is_settled: bool  # no state change is pending
+    is_settled: bool  # whether no state change is pending
 
 
 def node_state_command(word: str, host: str) -> Argv:
@@ -129,5 +129,5 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
 
 def replace_host_tags(server: OarServer, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; CommandFailed if root's command fails."""
-    del server  # root asks the one that is here
+    del server  # root runs oarnodesetting on this host
     run_root_node_verb("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

@@ -1,7 +1,7 @@
 """Builds command lines of OAR's programs from values (oarsub(1), oardel(1), ...).
 
 These programs are setuid, so their caller can't kill them, and without their database they retry
-for ever. An alarm(2) that is set before them ends them nevertheless (execve(2) keeps it).
+for ever. An alarm(2) that is set before execve(2) stays set and ends them.
 """
 
 from gridbridge.model.job_request import (
@@ -15,7 +15,7 @@ from gridbridge.model.job_request import (
 from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import quote_for_sh
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -24,21 +24,21 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # the part of the time limit that is needed to report an alarm
-BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # between two programs' words, and after the last
-COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # same for csh
+ANSWER_S = 1  # part of the time limit for the report of a timeout
+BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator of two outputs, end of all output
+COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # sh and csh accept the line
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
-UNSTARTED = 57  # a signal of the wrapper's; perl's own exit status would be the task's
-TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # csh's, too
-WALLTIME = "h_rt"  # the resource that is OAR's walltime
-NO_LIMIT = ("INFINITY", "NONE")  # in any case of letters
-NODES = "nodes"  # as oarsub calls the level of network_address
-LEVEL = "/"  # begins the name of a level of -l
-ENDED = "--notify=exec:.gridbridge/ended"  # far.sh puts the job's own in its place
+UNSTARTED = 57  # signal of the wrapper: perl's exit status would count as the task's
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # csh, too
+WALLTIME = "h_rt"  # Grid Engine resource mapped to OAR's walltime
+NO_LIMIT = ("INFINITY", "NONE")  # values in any letter case
+NODES = "nodes"  # oarsub's name of the level network_address
+LEVEL = "/"  # first character of a level's name in -l
+ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces the option by the job's own
 TELL_TIME = ("/bin/date", "+%s.%N")
-SUSPEND, RESUME = "TSTP", "CONT"  # as keeper.pl takes them
+SUSPEND, RESUME = "TSTP", "CONT"  # signal names of keeper.pl
 END_OF_KEEPER = b"__END__\n"
-OVER = "('Terminated', 'Error')"  # states, in SQL
+OVER = "('Terminated', 'Error')"  # SQL list of end states
 
 
 def submit_held_job_command(server: OarServer, spec: JobSpec, size: int) -> Argv:
@@ -79,9 +79,9 @@ def oarsub_resource_option(request: JobRequest, slots: int) -> str:
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return `slots` on each of `nodes` nodes; 0 nodes: on any nodes.
+    """Return the level request for `slots` slots on each of `nodes` nodes; 0 nodes: any nodes.
 
-    Of a level, such as `/gpu`, the requested number is taken, and the slots are spread over its
+    A requested level such as `/gpu` gets its requested number, and the slots are divided among its
     units.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
@@ -130,7 +130,7 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 
 def _is_right(name: str, value: str) -> bool:
-    """Say whether a value can be requested; a backslash is special in MySQL's literals."""
+    """Say whether OAR accepts a value; backslashes are special in MySQL's literals."""
     if is_home_only_resource(name):
         return True
     if name == WALLTIME:

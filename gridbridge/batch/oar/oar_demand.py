@@ -69,18 +69,18 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import local_host_facts as this_host
 from gridbridge.shell.runner import LIST_BYTES
 
-NODE_PORT = 6667  # of OAR's own sshd on each node, as every package of OAR has it
+NODE_PORT = 6667  # port of OAR's sshd on each node in all OAR packages
 PROBE_S = 1.0
-AT_ONCE = 32  # nodes that are probed side by side
-WHOLE_NODES = "whole_nodes"  # requested by jobs that share no node
-ENOUGH = 1 << 30  # slots of an environment: OAR knows no limit
+AT_ONCE = 32  # nodes that are probed at the same time
+WHOLE_NODES = "whole_nodes"  # pseudo-resource of jobs that use whole nodes
+ENOUGH = 1 << 30  # unlimited slots: OAR has no limit for a parallel environment
 
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
-AFTER_OTHERS = HELD_STATE  # OAR calls these waiting, too
+AFTER_OTHERS = HELD_STATE  # jobs that wait for other jobs; OAR also calls them waiting
 
 
 class _OarJobGroup(NamedTuple):
-    """What jobs that are alike have in common: nobody's jobs count as another's."""
+    """The properties that all jobs of a group share, including their owner."""
 
     owner: str
     shape: TaskResourceRequests
@@ -92,14 +92,14 @@ class _OarJobGroup(NamedTuple):
 
 
 class _JobSample(NamedTuple):
-    """A job that is shown in full, with the tasks of its array in the same state."""
+    """A job with full details, and the tasks of its array in the same state."""
 
     job: OarJob
     tasks: tuple[int, ...]
 
 
 def query_demand_outputs(server: OarServer) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return what oarnodes and oarstat print, the halted nodes that answer, and this host.
+    """Return the output of oarnodes and oarstat, the reachable halted nodes, and this host's name.
 
     Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
@@ -138,7 +138,7 @@ def parse_oar_demand(
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     """Parse the printed outputs; ParseError if they are incomplete or without resources.
 
-    `queue` is the name of the queue for all jobs but best-effort ones.
+    `queue` names the queue for all jobs except best-effort jobs.
     """
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = split_combined_answer(answer + whole)
@@ -162,7 +162,7 @@ def parse_oar_demand(
 
 
 def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
-    """Return the living resources of each node, or all resources of one where none lives."""
+    """Return the living resources of each node, or all its resources if none lives."""
     all_resources = defaultdict[str, list[OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
@@ -191,7 +191,7 @@ def _sizes(
 
 
 def _inside(level: str, resources: Iterable[OarResource]) -> int:
-    """Return the least slots of a level such as /cpu whose every unit is on one node, else 0."""
+    """Return the fewest slots of a level such as /cpu; 0 if its units span several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
         unit = resource.properties.get(level)
@@ -206,7 +206,7 @@ def _inside(level: str, resources: Iterable[OarResource]) -> int:
 
 
 def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
-    """Return what keeps jobs from a node; one that is only absent may still answer."""
+    """Return the states that keep jobs from a node; a halted node may still be reachable."""
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
@@ -226,11 +226,11 @@ def _instances(
     facts: Mapping[str, frozenset[str]],
     queue: str,
 ) -> Iterator[QueueInstance]:
-    """Give the usual queue and that of best-effort jobs on each node.
+    """Yield the ordinary queue and the best-effort queue of each node.
 
-    What an advance reservation will have is reserved from its acceptance on: nobody would wake
-    a node for it. A resource that several jobs share, as a container job and those inside it do,
-    counts once.
+    The resources of an advance reservation count as reserved once it is accepted, because the
+    balancer would not wake a node for them in time. A resource that several jobs share, as a
+    container job and its inner jobs do, counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
@@ -277,7 +277,7 @@ def _begun(job: OarJob, slots: int) -> RunningTaskGroup:
 def _waiting(
     jobs: Sequence[OarJob], lines: Iterable[OarstatJobLine], sizes: OarNodeSlotCounts
 ) -> tuple[WaitingJobGroup, ...]:
-    """Return the jobs that wait, those alike as one row; arrays have a job for each task."""
+    """Return the waiting jobs, one row for equal jobs; an array has a job for each task."""
     ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
@@ -305,7 +305,7 @@ def _waiting(
 
 
 def _held(jobs: Iterable[int]) -> WaitingJobGroup:
-    """Return the jobs of which nothing is shown but that they are held: they are no demand."""
+    """Return the held jobs of which nothing else is known; they are no demand."""
     numbers = tuple(sorted(jobs))
     return WaitingJobGroup(
         shape=TaskResourceRequests(),
@@ -338,7 +338,7 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
 
 
 def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
-    """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
+    """Parse the alternative requests of a job (`-l`, oarsub(1)): the smallest, then the others."""
     ways = dict.fromkeys(request_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
@@ -356,7 +356,7 @@ def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests
 
 
 def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
-    """Return that slots may lie as jobs ask."""
+    """Return a configuration in which slots may be spread as jobs request."""
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)

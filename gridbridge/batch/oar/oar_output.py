@@ -1,6 +1,6 @@
-"""Parses what OAR's programs print (measured: oarstat -f -J and oarnodes -J of 2.5.9).
+"""Parses the output of OAR's programs (measured: oarstat -f -J and oarnodes -J of 2.5.9).
 
-An empty output means that there are no jobs or nodes. A job's events are ordered by their ids.
+An empty output means that OAR has no jobs or nodes. A job's events are ordered by their ids.
 """
 
 import json
@@ -17,9 +17,9 @@ from gridbridge.model.states import UNSEEN, JobState, JobStateFact
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
-WAITING_LETTER = "W"  # the state of a waiting job in a line
+WAITING_LETTER = "W"  # state letter of a waiting job
 STARTED = ("toLaunch", "Launching")
-ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # they have resources
+ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states with resources
 FACTS = {
     "Waiting": (JobStateFact.WAITING,),
     "toAckReservation": (JobStateFact.WAITING,),
@@ -33,25 +33,25 @@ FACTS = {
     "toError": (JobStateFact.RUNNING, JobStateFact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
-BEST_EFFORT = "besteffort"  # the queue of jobs of that type, whatever queue they asked for
-INNER = "inner="  # the type of a job on the resources of a container job
-NEVER_HALTED = 2147483647  # available_upto, in seconds of the clock
-MAY_REST = 2147483646  # the same, of a node that may be halted and woken
-UNCHANGED = "UnChanged"  # next_state of a resource of which no change is under way
+BEST_EFFORT = "besteffort"  # queue of besteffort jobs, whatever queue they request
+INNER = "inner="  # prefix of the type of jobs inside a container job
+NEVER_HALTED = 2147483647  # available_upto, seconds since the epoch
+MAY_REST = 2147483646  # available_upto of a node that may be halted and woken
+UNCHANGED = "UnChanged"  # next_state of a resource without a pending change
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
-ARRAY = slice(10, 19)  # columns of a line with --array
-WITH_ARRAY = 80  # the width of such a line
+ARRAY = slice(10, 19)  # columns of the array id with --array
+WITH_ARRAY = 80  # width of a line with --array
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
-SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes what it sent
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # events of oardel -s, by signal
 
 
 class OarstatJobLine(NamedTuple):
     """A job in one line of oarstat --format 1."""
 
     id: str
-    array: str  # empty without --array
-    letter: str  # of its state
+    array: str  # array id; empty without --array
+    letter: str  # state letter
 
     @property
     def is_waiting(self) -> bool:
@@ -178,7 +178,7 @@ class OarJob:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the job's keeper was last told to stop it, or OAR suspended it."""
+        """Whether OAR suspended the job, or the job's keeper was last asked to stop it."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
@@ -202,7 +202,7 @@ class OarJob:
         )
 
     def why(self, *kinds: str) -> str:
-        """Return the text of the job's first event of these types, empty if there is none."""
+        """Return the text of the job's first event of these types; empty without such an event."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 
@@ -293,7 +293,7 @@ def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tupl
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():
-        with suppress(ValueError):  # one that tells nothing
+        with suppress(ValueError):  # a malformed line is ignored
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
     return parse_oarstat_jobs(job), used
@@ -305,7 +305,7 @@ def parse_oar_resources(answer: bytes) -> list[OarResource]:
 
 
 def parse_property_names(answer: bytes) -> frozenset[str]:
-    """Return the property names of all resources; ParseError if there are no resources."""
+    """Return the property names of all resources; ParseError without resources."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names
     raise ParseError("oarnodes: no resource")

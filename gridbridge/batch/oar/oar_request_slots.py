@@ -11,16 +11,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
-ALL = "ALL"  # the value of a level that asks for all of them
-ONE, ANY, EACH = "one", "any", "each-"  # how the slots of a job lie: names of environments
-EVERY, ON_ALL = "all", "all-"  # all slots; so many slots on each node that takes jobs
+ALL = "ALL"  # value of a level that requests all its units
+ONE, ANY, EACH = "one", "any", "each-"  # slot layouts, as names of parallel environments
+EVERY, ON_ALL = "all", "all-"  # all slots; a number of slots on each usable node
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
-SLOT_KIND, OTHER_KIND = "default", "!"  # the latter marks groups whose resources are no slots
-MOST_UNITS = 64  # of a level inside nodes that are placed one by one
+SLOT_KIND, OTHER_KIND = "default", "!"  # kinds of resources in a group: slots, others
+MOST_UNITS = 64  # most units of a level inside nodes that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # of a job that are looked at: each costs time in every round
-REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the first way's slots
+WAYS = 16  # most examined alternatives of a job's request: each takes time in a round
+REPORTED = re.compile(r"R=(\d{1,9}),")  # in a waiting job's message: slots of its first alternative
 
 
 class OarSlotDistribution(NamedTuple):
@@ -28,10 +28,10 @@ class OarSlotDistribution(NamedTuple):
 
     slots: int
     pe: str
-    is_whole: bool = False  # it shares no node
+    is_whole: bool = False  # whether the job uses whole nodes
     groups: tuple[
         "OarSlotDistribution", ...
-    ] = ()  # parts of a request with `+` that lie differently
+    ] = ()  # parts of a request with `+` and different layouts
 
     @property
     def is_on_all(self) -> bool:
@@ -52,12 +52,12 @@ class OarNodeSlotCounts(NamedTuple):
     """The slot counts of a cluster's nodes, and of the levels inside a node."""
 
     every: Sequence[int]
-    usable: Sequence[int]  # of the nodes that take jobs: ALL means those
-    inside: Mapping[str, int] = MappingProxyType({})  # levels inside nodes: least slots of a unit
+    usable: Sequence[int]  # slots of the nodes that accept jobs, which ALL requests
+    inside: Mapping[str, int] = MappingProxyType({})  # level inside nodes: fewest slots a unit
 
     @property
     def least(self) -> int:
-        """The slots of the smallest node."""
+        """The number of slots of the smallest node."""
         return min(self.every, default=1)
 
 
@@ -83,15 +83,15 @@ def requested_level_names(request: str) -> list[str]:
 def request_slot_distributions(
     request: str, sizes: OarNodeSlotCounts, message: str = ""
 ) -> list[OarSlotDistribution]:
-    """Return how many slots a request has, and how they lie on nodes of these sizes.
+    """Return the possible slot counts of a request, and their layout on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the
     smallest node. Levels above nodes multiply their number. For levels between nodes and slots,
     such as /cpu, OAR itself reports the slots in the job's message. Each unit of a level that is
     inside nodes has its slots on one node.
 
-    Of several ways (`-l` more than once) the least comes first: fewest whole nodes, then fewest
-    slots, then as written; ways on all nodes come last. Of more than WAYS the least are returned.
+    Alternatives (`-l` more than once) are sorted: fewest whole nodes, then fewest slots, then as
+    written; alternatives on all nodes come last. At most WAYS alternatives are returned.
     """
     text = PROPERTIES.sub(_kind_kept, request)
     ways = text.split("-l ")[1:] or [text]
@@ -103,13 +103,13 @@ def request_slot_distributions(
 
 
 def _kind_kept(match: re.Match[str]) -> str:
-    """Return what stays of properties: whether they ask for resources that are no slots."""
+    """Return a marker if the properties request resources that are not slots, else empty."""
     kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
 def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
-    """Read groups with `+` between them; those of whole nodes alone are on nodes of their own."""
+    """Parse groups joined by `+`; groups of whole nodes do not share nodes."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
     reported -= sum(
@@ -132,7 +132,7 @@ def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribut
 def _each_group(
     groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts
 ) -> list[OarSlotDistribution]:
-    """Read each group; the last of which OAR alone knows the slots has what the others leave."""
+    """Parse each group; the last group of unknown size gets the reported slots that remain."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):
@@ -143,7 +143,7 @@ def _each_group(
 
 
 def _is_open(levels: dict[str, str]) -> bool:
-    """Say whether OAR alone knows a group's slots."""
+    """Say whether only OAR knows the number of slots of a group."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted
@@ -196,7 +196,7 @@ def _without_nodes(
 def _in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
-    """Return the slots of units that are each on one node; None if OAR alone knows their number."""
+    """Return the slots of units that each fit on one node; None if only OAR knows their number."""
     values, index = list(levels.values()), list(levels).index(inside)
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:
@@ -221,7 +221,7 @@ def _anywhere(slots: int) -> OarSlotDistribution:
 
 
 def _count(value: str, total: int) -> int:
-    """Read the requested number of a level; BEST counts as one."""
+    """Parse the requested number of a level; BEST counts as one."""
     if value == ALL:
         return max(1, total)
     return max(1, int(value)) if value.isdecimal() else 1

@@ -21,10 +21,10 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import quote_for_sh
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # each costs some 40 us
-MOST_OF_ONE = 10  # of each person's jobs that bear our names and that we did not send
-MOST_REQUESTS = 500  # arrays and single jobs that wait; one job of each is shown in full
-MOST_HELD = 1_000  # lines of held jobs, of which nothing but their state is told
+MOST_LINES = 10_000  # most listed waiting jobs; each takes about 40 us
+MOST_OF_ONE = 10  # most listed jobs a person with names like ours that we did not send
+MOST_REQUESTS = 500  # most waiting arrays and single jobs; one job of each is queried in full
+MOST_HELD = 1_000  # most listed held jobs, with their state only
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = (
@@ -32,7 +32,7 @@ ACTIVE = (
 )
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
-FORGEABLE = (  # a job that is held as submitted, or a copy that OAR made
+FORGEABLE = (  # a job held since its submission, or a copy that OAR made
     f"job_name LIKE {quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -42,7 +42,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # of each person in turn, so that one person's jobs hide no others
+REQUESTS = (  # users take turns, so that no user's jobs hide others' jobs
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
     f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
@@ -58,9 +58,9 @@ LINES = (
 def nodes_and_jobs_query_command(
     server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]
 ) -> Argv:
-    """Build the query for nodes, our jobs, and a line for each job that counts.
+    """Build the query for nodes, our jobs, and a line for each other counted job.
 
-    Waiting jobs are listed before running ones, so that a job which starts meanwhile is in one of
+    Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
     both lists.
     """
     ours = f"array_id IN ({_numbers(job_ids)})"
@@ -92,7 +92,7 @@ def busy_nodes_query_command(server: OarServer) -> Argv:
 
 
 def _counted(uncounted: Iterable[int]) -> str:
-    """Return the condition for others' waiting jobs and for best-effort jobs."""
+    """Return the SQL condition for other users' waiting jobs and for running best-effort jobs."""
     ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
@@ -108,7 +108,7 @@ def _listed(server: OarServer, condition: str, *how: str) -> Argv:
 
 
 def _answer(*questions: Argv) -> Argv:
-    """Return one command for several questions: it prints the answers in order, then an end."""
+    """Return one command that runs several queries in order and prints a final mark."""
     between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return (

@@ -42,13 +42,13 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell.runner import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
-QUEUE = "oar"  # its queues share all nodes
+QUEUE = "oar"  # one queue for all of OAR's queues, which share all nodes
 OURS = f"{PREFIX}."
-ENDS_AT_ONCE = 300  # oarstat asks its database several times about each, some 16 ms
-UNABLE = 200  # as the wrapper ends when it can't start the job
+ENDS_AT_ONCE = 300  # oarstat needs several database queries, 16 ms, for each job
+UNABLE = 200  # exit status of a wrapper that can't start the job
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
-KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
+KILLS = ("WALLTIME", DELETED)  # events of killed jobs, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {
@@ -56,10 +56,10 @@ KILLED_FOR = {
     "WALLTIME": JobKillReason.WALLTIME,
     DELETED: JobKillReason.DELETION,
 }
-NOT_TOLD = (None, None)  # the user and the system time
+NOT_TOLD = (None, None)  # user and system time, both unknown
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which oarstat ends with 0
-SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
+QUERY_FAILED = b"DBD::"  # start of a database error, after which oarstat exits with 0
+SIGNAL_BITS = 0x7F  # signal bits of a wait status; the next bit reports a core dump
 
 
 def query_cluster_snapshot(
@@ -127,7 +127,7 @@ def query_array_ends(
 
 
 def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """Give the places in portions, each by the arrays' numbers."""
+    """Yield the queried indices by array id, in portions."""
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
         by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
@@ -159,7 +159,7 @@ def query_array_limits(_: OarServer) -> ArrayLimits:
 
 
 def query_job_details(server: OarServer, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty if there is none."""
+    """Return the details of a waiting or running job, empty for any other job."""
     jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
 
@@ -182,7 +182,7 @@ def _is_copy(job: OarJob) -> bool:
 
 
 def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
-    """Return the tasks of wanted arrays, which are jobs of their own here, by the array's id."""
+    """Return the tasks of the wanted arrays by array id; in OAR each task is a job of its own."""
     rows = defaultdict[int, list[JobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
@@ -194,10 +194,10 @@ def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobL
 def _queues(
     resources: list[OarResource], yielding: Container[str], now: float
 ) -> tuple[QueueInstanceStatus, ...]:
-    """Return a queue a node, with a slot a resource; a drained node takes no new work.
+    """Return one queue a node, with one slot a resource; a drained node accepts no new jobs.
 
-    A node in standby is free: OAR wakes it for a job. A node counts with its living resources; it
-    is silent when it has none. `yielding` are the best-effort jobs.
+    The slots of a standby node are free, because OAR wakes it for a job. Only living resources of a
+    node count; a node without any is silent. `yielding` has the best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
     silent = {slot.host for slot in all_slots} - {
@@ -250,7 +250,7 @@ def _status(job: OarJob) -> JobListRow:
 
 @lru_cache(maxsize=256)
 def _warn(state: str) -> None:
-    """Tell of a state that is not known here, once."""
+    """Log an unknown job state, once for each state."""
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
@@ -265,7 +265,7 @@ def _detail(job: OarJob) -> JobAccountAndErrors:
 
 
 def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
-    """Tell an end, how long the job ran, and the times that its keeper noted: OAR has none."""
+    """Return a job's end, run time and CPU times; the CPU times come from its keeper, not OAR."""
     end = _how_it_ended(job)
     if end is None:
         return None
@@ -275,7 +275,7 @@ def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> 
 
 
 def _how_it_ended(job: OarJob) -> JobEnd | None:
-    """Tell an end by the wait status that OAR noted, else by what happened to the job."""
+    """Return a job's end, from the wait status that OAR recorded, else from the job's events."""
     host = next(iter(job.hosts), "")
     if job.exit_code is not None and not _is_preempted(job):
         number = job.exit_code & SIGNAL_BITS
@@ -303,27 +303,27 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
 
 
 def _is_preempted(job: OarJob) -> bool:
-    """Say whether a job died because OAR wanted its place: one that just ended has a status."""
+    """Say whether OAR preempted a job; a job that exited by itself meanwhile has another status."""
     died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
     return died and PREEMPTED in job.event_types
 
 
 def _killed_for(job: OarJob) -> JobKillReason:
-    """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
+    """Return why OAR killed a job; OAR's own reasons take precedence over users' requests."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(causes, JobKillReason.UNKNOWN)
 
 
 def _killed_by(job: OarJob) -> str:
-    """Say why OAR killed a job, empty when it did not."""
+    """Return the event by which OAR killed a job; empty if it did not."""
     return next(filter(None, map(job.why, KILLS)), "")
 
 
 def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
 
-    A suspected node is included: OAR accepts requests for it, and most come back soon. Other names
-    are decided by OAR's admission rules.
+    A suspected node is included: OAR accepts requests for the node, and most suspected nodes come
+    back soon. OAR's admission rules decide about other names.
     """
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [
@@ -345,7 +345,7 @@ def query_request_vocabulary(server: OarServer) -> NamesOfferedByCluster:
 
 
 def _ask(server: OarServer, argv: oar_commands.Argv) -> bytes:
-    """Return the answer; ParseError for a failed query, which only stderr shows (DBI(3))."""
+    """Return the output; ParseError for a failed query, which only stderr shows (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")

@@ -18,7 +18,7 @@ from gridbridge.model.transfer_route import OarServer
 from gridbridge.shell import ssh
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
-BY_RULE = 254  # an admission rule died: its words come last
-# What can't be had, by a job and by an array; an unknown queue; an output's name it can't use.
+BY_RULE = 254  # an admission rule died; its message is the last line
+# Impossible resources of a job, of an array; unknown queue; unusable output name; admission rule.
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
-NOT_BEGUN = (75, 127)  # of far.sh, the script did not arrive; there is no oarsub
+NOT_BEGUN = (75, 127)  # far.sh: the script did not arrive; oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
 CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
-KILLED_BEFORE = 6  # oardel
+KILLED_BEFORE = 6  # exit status of oardel for an earlier deletion
 NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
@@ -61,7 +61,7 @@ def write_job_file(spec: JobSpec, tells: bool) -> bytes:
 
 
 def _read_answer(answer: CompletedProgram) -> SubmissionResult:
-    """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
+    """Parse oarsub's answer; exit status 9 reports a killed job, but the held job still exists."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
@@ -75,7 +75,7 @@ def _read_answer(answer: CompletedProgram) -> SubmissionResult:
 
 
 def _reason(words: bytes, status: int) -> str:
-    """Return the line that says why, without what stands around it."""
+    """Return the line with the reason, without prefixes and other messages."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
@@ -188,7 +188,7 @@ def hold_array_tasks(
 def _try_to_hold(server: OarServer, job: str) -> None:
     try:
         hold_job(server, job)
-    except CommandFailed:  # it has just been started, or is over
+    except CommandFailed:  # the job has just started or ended
         return
 
 
@@ -200,7 +200,7 @@ def release_array_tasks(server: OarServer, array: str, indices: tuple[range, ...
 
 
 def _at(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
-    """Return the tasks at some places of the array of that name that are not over."""
+    """Return an array's tasks that have not ended, at these indices; the array has this name."""
     living = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in span for span in indices)]
@@ -244,7 +244,7 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
     """
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
-        # refused if it has just been started
+        # oarhold rejects a job that has just started
         run_client(server, oar_commands.hold_job_command(server, job))
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
@@ -255,7 +255,7 @@ def suspend_or_hold_job(server: OarServer, job: str) -> None:
 
 
 def resume_or_release_job(server: OarServer, job: str) -> None:
-    """Undo `suspend_or_hold_job`, in either case."""
+    """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
         _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.RESUME, job))
@@ -273,7 +273,7 @@ def delete_job(server: OarServer, job: str) -> None:
 
 
 def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
-    """Do something to a job; that it is over by now is no failure. Say whether it was done."""
+    """Run a command on a job, and return whether it succeeded; an ended job is no failure."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _listed(server, job):
         answer.checked()
@@ -281,7 +281,7 @@ def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int
 
 
 def _copies(server: OarServer, job: str) -> "list[OarJob]":
-    """Return the live jobs that OAR made from a job that is over, and from those."""
+    """Return the live jobs that OAR resubmitted from an ended job, directly or from a copy."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
@@ -291,7 +291,7 @@ def _copies(server: OarServer, job: str) -> "list[OarJob]":
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
-    """Return a task of a campaign's array that is not over: the first may have ended long ago."""
+    """Return a task of a campaign's array that has not ended; the first may have ended long ago."""
     first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
         return None
@@ -302,9 +302,9 @@ def _living(server: OarServer, array: str) -> "OarJob | None":
 def _settled(
     server: OarServer, job: str, is_settled: "Callable[[OarJob], bool]"
 ) -> "OarJob | None":
-    """Wait until the server has come to a job; None when it is over.
+    """Wait until OAR has processed a request about a job; None if the job has ended.
 
-    Raises CommandFailed when that takes longer than the server's time limit.
+    Raises CommandFailed after the server's time limit.
     """
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _listed(server, job)) and not is_settled(oar_job):
@@ -316,14 +316,14 @@ def _settled(
 
 
 def _listed(server: OarServer, job: str) -> "OarJob | None":
-    """Return a job that is not over, None when there is none of that id."""
+    """Return a job that has not ended; None for an ended or unknown job."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].is_over else None
 
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output import (
-        parse_oarstat_jobs,  # json: a submission does without it
+        parse_oarstat_jobs,  # imports json, which submissions do not need
     )
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)

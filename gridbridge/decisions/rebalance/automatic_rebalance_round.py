@@ -29,15 +29,15 @@ EVACUATED_STATES = (
     PlacementHostState.DEAD,
     PlacementHostState.DISK_FULL,
     PlacementHostState.DRAIN,
-)  # in order of evacuation
+)  # states of failed hosts, in order of evacuation
 BLOCKING_STATES = (
     PlacementHostState.DEAD,
     PlacementHostState.DRAIN,
-)  # no host is evened out before the evacuation has ended
+)  # states of hosts whose evacuation has to end before hosts are evened out
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the moves of one automatic round.
+    """Plan the moves of one automatic rebalancing round.
 
     The first failed host with movable copies is evacuated. No balancing begins while tasks are
     moving. Otherwise the lightest host, then the heaviest host, then the job with the largest

@@ -28,7 +28,7 @@ class JobCopyRedistribution:
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None  # computed on first use
-        self._reasons: dict[str, str] = {}  # by host: why the host takes no copy, or empty
+        self._reasons: dict[str, str] = {}  # reason (or empty) why a host takes no copy
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:

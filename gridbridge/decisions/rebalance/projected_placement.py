@@ -42,25 +42,25 @@ class ProjectedPlacement:
         )
         self.moving = 0  # tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy is lost
+        self.lost = defaultdict[str, int](int)  # datasets whose only whole copy is lost, by host
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
         self._placed = dict[
             str, dict[str, list[PlacementTask]]
-        ]()  # by job and host, filled on demand
+        ]()  # tasks by job and host, filled on demand
         self._changes = list[tuple[str, str, int]]()  # job, host, change of the count
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # by host: slots of moved live copies
+        self._came = defaultdict[str, int](int)  # slots of moved live copies, by host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
         self._zones = {
             kind: frozenset(host.zone for host in live if host.zone)
             for kind, live in self._kinds.items()
         }
-        self._of_slots = {  # by kind and number of slots: an example host
+        self._of_slots = {  # an example host by kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -200,7 +200,7 @@ class ProjectedPlacement:
         return self._by_load[kind]
 
     def zones(self, kind: str) -> frozenset[str]:
-        """Return the zones of the live hosts of a kind."""
+        """Return the zones of the live hosts of one kind."""
         return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:

@@ -236,7 +236,7 @@ def recheck_waiting_task_moves(
         if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
             dropped.append(_dropped(move, reason))
             continue
-        assert task  # without a task there is a reason
+        assert task  # a missing task always has a reason
         came[move.target] += task.slots
         held.append(move)
     return RecheckedMoves(moves=tuple(held), dropped=tuple(dropped))

@@ -161,8 +161,8 @@ def storage_area_owner_findings(
 ) -> Iterator[CheckFinding]:
     """Check that no account's name in a storage area is taken by another account.
 
-    `owners_by_name` None: the area was not readable. `most` is the number of checked names if the
-    area has more names; 0: all names were checked.
+    `owners_by_name` is None if the area was not readable. `most` is the number of checked names if
+    the area has more names; 0: all names were checked.
     """
     if owners_by_name is None:
         return

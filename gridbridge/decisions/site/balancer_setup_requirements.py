@@ -46,7 +46,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 )
 from gridbridge.model.site.transfer_host_facts import BalancerCellRights, BalancerFacts
 
-VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
+VERBS = ("name", "unname", "export", "unexport", "node")  # verbs of gridbridge-as-root
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
     f"{AS_ROOT} {verb} *" for verb in VERBS
 )
@@ -233,7 +233,7 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        is_within = path.startswith(f"{BALANCE_HOME}/")  # its symlinks could lead anywhere
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # its home may contain any symlink
         yield broken_finding_with_fix(
             item,
             "missing",

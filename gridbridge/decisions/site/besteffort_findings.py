@@ -36,7 +36,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 SEQ_NO = 900  # lowest seq_no: the queue that is preempted last and filled first
 NICE = "19"
 METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge gives no grace time
-RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
+RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
@@ -257,7 +257,7 @@ def _subordinates(
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    """Return the finding about a slot-wise list, which takes no best-effort queue."""
+    """Return the finding about a slot-wise subordinate_list, which excludes best-effort queues."""
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,

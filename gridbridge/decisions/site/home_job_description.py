@@ -10,9 +10,9 @@ from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, with_noun
 
-MOST_TOLD = 5  # reasons: a cell of a thousand hosts gives a thousand
+MOST_TOLD = 5  # most printed reasons: a cell of 1000 hosts gives 1000 reasons
 NOT_TOLD = "the scheduler does not tell what it waits for"
-WORDS = {  # by state: singular, plural
+WORDS = {  # singular and plural verb of each state
     JobStateFact.DELETING: ("is being deleted", "are being deleted"),
     JobStateFact.ERROR: ("is in error state", "are in error state"),
     JobStateFact.SUSPENDED: ("is suspended", "are suspended"),

@@ -27,7 +27,7 @@ from gridbridge.model.status_report import with_noun
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
 TRIED = re.compile(r"SGE 8\.1\.")  # queue methods run under /bin/sh, not under the job's shell
-MAX_WORDS = 160  # characters of a log line
+MAX_WORDS = 160  # most characters of a quoted log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"

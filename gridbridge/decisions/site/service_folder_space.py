@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
-    """Say why a folder takes no more files; empty if the folder takes files."""
+    """Say why a folder accepts no more files; empty if it does."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
         return f"{folder} is full: {figures}"
@@ -22,7 +22,7 @@ def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
 
 
 def first_disk_space_problem(rooms: Mapping[str, FolderFreeSpace]) -> str:
-    """Say why the first full folder takes no more files; empty if no folder is full."""
+    """Say why the first full folder accepts no more files; empty if no folder is full."""
     return next(
         filter(None, (disk_space_problem(folder, room) for folder, room in rooms.items())), ""
     )

@@ -35,7 +35,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site.transfer_host_facts import NonRootWritablePaths, TransferHostFacts
 
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
-CAMPAIGNS_MODE = 0o3733  # as SPOOL_MODE, and new files get the service's group
+CAMPAIGNS_MODE = 0o3733  # mode of SPOOL_MODE, with the service's group for new files
 PROGRAMS = (
     *(
         f"{METHODS}/{name}"

@@ -33,7 +33,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 from gridbridge.model.status_report import with_noun
 
 SEQ_NO = 100
-SEQ_NO_STEP = 10  # above the highest seq_no of local queues
+SEQ_NO_STEP = 10  # distance above the highest seq_no of local queues
 WHOLE_JOB = "$pe_slots"  # the only allocation_rule that never splits a job between two clusters
 PROCEDURES = ("start_proc_args", "stop_proc_args")
 LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")

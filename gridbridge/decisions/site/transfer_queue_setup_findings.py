@@ -58,7 +58,7 @@ def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
-VALUES_S = 110  # above two default load report times of Grid Engine
+VALUES_S = 110  # longer than two of Grid Engine's default load report times
 
 
 def transfer_queue_removal_edits(

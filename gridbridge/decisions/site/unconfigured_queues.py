@@ -49,7 +49,7 @@ def _nameless(queue: str, trait: str) -> CheckFinding:
 TMPDIR = "tmpdir"
 SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
 MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
-MAX_NAMED_QUEUES = 5  # in a finding about a tmpdir
+MAX_NAMED_QUEUES = 5  # most queues named in a finding about a tmpdir
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:

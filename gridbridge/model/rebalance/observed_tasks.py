@@ -19,8 +19,8 @@ class ListedCampaignTask:
     array: int
     place: int  # index in the array job
     cluster: str
-    slots: int  # of the task
-    is_waiting: bool  # for at least least_wait_s, and neither held nor being moved
+    slots: int  # slots used by the task
+    is_waiting: bool  # whether waiting for least_wait_s, neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
@@ -34,7 +34,7 @@ class TransferredTask:
     uid: int
     cluster: str
     slots: int
-    is_waiting: bool  # for at least least_wait_s, and can be recalled to the home cluster
+    is_waiting: bool  # whether waiting for least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
@@ -52,14 +52,14 @@ class ObservedTasks:
     """Campaigns, transferred tasks and answers of all clusters at one moment."""
 
     now: datetime
-    answers: Mapping[str, ClusterSnapshot | None]  # by cluster; None: no answer
+    answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
     campaigns: tuple[Campaign, ...] = ()  # unfinished campaigns
     tasks: tuple[ListedCampaignTask, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that no automatic round may move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # by campaign: tasks at no cluster
-    closed: frozenset[tuple[int, str]] = frozenset()  # campaign, cluster closed to the campaign
+    unsent: Mapping[int, int] = field(default_factory=dict)  # number of unsent tasks by campaign
+    closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
     recent: RecentPlacementMoves = field(default_factory=RecentPlacementMoves)

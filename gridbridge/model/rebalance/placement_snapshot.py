@@ -47,7 +47,7 @@ class PlacementTaskState(StrEnum):
 
 
 class TaskNotMovedReason(StrEnum):
-    """Why a task in state STAYING is not moved."""
+    """The reasons why a task in state STAYING is not moved."""
 
     HELD = "held"  # the task is held, or has not waited long enough
     DROPPED = "dropped"  # a recent move of the task failed
@@ -98,10 +98,10 @@ class PlacementJobOrDataset:
     is_autobalanced: bool = True  # the owner lets automatic rounds move the job
     replicas: int = 0  # requested replicas of each task, besides the live copy
     last_run: datetime | None = None
-    max_per_host: int | None = None  # copies of the job's tasks
+    max_per_host: int | None = None  # most copies of the job's tasks on a host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
     resting: frozenset[str] = frozenset()  # barred hosts: an action on the job failed recently
-    away: frozenset[str] = frozenset()  # barred hosts: the job's copies there are unreadable
+    away: frozenset[str] = frozenset()  # barred hosts with unreadable copies of the job
     full: frozenset[str] = frozenset()  # barred hosts: no task of the job could start now
     owner: str = ""  # repairs and evacuations serve the owners in turn
     spare: int = 0  # copies beyond the requested number: spare copies are not moved
@@ -131,7 +131,7 @@ class PlacementTask:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The job's name and the task number."""
+        """The key of the task: the job's name and the task number."""
         return self.job, self.number
 
     @property

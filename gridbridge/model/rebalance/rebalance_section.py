@@ -105,7 +105,7 @@ class MeasuredStorageArea:
     storage: str
     cluster: str
     size_bytes: int = 0
-    free_bytes: int = 0  # for gridbridge, within max_bytes
+    free_bytes: int = 0  # free bytes for gridbridge, within max_bytes
     begun_bytes: int = 0  # size of the dataset's unfinished copy in the area
     is_read_only: bool = False
     fault: str = ""  # why the area is unusable; empty: the area is usable

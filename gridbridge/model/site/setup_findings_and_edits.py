@@ -13,7 +13,7 @@ from gridbridge.model.qconf_attributes import QconfSettings
 
 
 class FindingSeverity(StrEnum):
-    """The result of one check item."""
+    """The result of one item of `gridbridge check`."""
 
     OK = "ok"
     NOTE = "note"  # a common weakness; counts as OK
@@ -54,10 +54,10 @@ class SetupEdit:
 
     verb: SetupEditVerb
     cell: str = ""  # cluster name in gridbridge.toml
-    kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
+    kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
     name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
-    attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
-    value: str = ""  # for ADD_QUEUE: one attribute a line; for SHELL: the command line
+    attribute: str = ""  # copied queue of ADD_QUEUE; empty: the cell's template
+    value: str = ""  # ADD_QUEUE: one attribute a line; SHELL: the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class CheckFinding:
     # for shared settings only; gridbridge's own objects are removed by name
     undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # host that has to run the edits, if not this host
-    hint: str = ""  # advice if no command on this host corrects the item
+    hint: str = ""  # advice if no command on this host corrects the fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class WantedTransferQueue:
     renamed: Mapping[str, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # parallel environment: reason
     resources: tuple[str, ...] = ()  # requestable resources of the mapping
-    people: tuple[str, ...] = ()  # users with a remote account; empty: any user may have one
+    people: tuple[str, ...] = ()  # users with a remote account; empty: possibly all users
 
     @property
     def prefix(self) -> str:

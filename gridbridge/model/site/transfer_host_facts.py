@@ -24,7 +24,7 @@ class FolderFreeSpace:
     free_bytes: int | None = None  # None: not readable
     free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
     trouble: str = ""  # error of the last read or write
-    folders: Mapping[str, int] = field(default_factory=dict)  # by owner: number of alien folders
+    folders: Mapping[str, int] = field(default_factory=dict)  # number of alien folders by owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class PollerFacts:
 
     is_running: bool | None  # a process holds the poller's lock; None: not visible to this user
     pid: int = 0  # 0: process not found
-    age_s: float | None = None  # of the load values; None: no load values
+    age_s: float | None = None  # age of the load values; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
     configuration: ServiceConfigurationFacts | None = None  # None: unknown, no service runs
@@ -67,7 +67,7 @@ class ClusterFacts:
     is_shut: bool = False  # the cluster denies ssh access to the calling user
     master: str = ""
     other_port: int = 0  # unconfigured port on which a qmaster answers; 0: none
-    slots: int | None = None  # of an OAR server; None: Grid Engine, slots are per queue
+    slots: int | None = None  # slots of an OAR server; None: Grid Engine, slots are per queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,26 +98,26 @@ class TransferHostFacts:
     service_uid: int  # 0: the service account does not exist
     is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
     paths: Mapping[str, PathFacts]
-    # by folder that only root may change
+    # paths writable by others than root, by folder
     trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: unreadable folder
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # by folder
+    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space by folder
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync
-    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # by cluster
-    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # by queue instance
+    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # stage_dir of each cluster
+    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # by instance name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerCellRights:
     """Managers, admin hosts and queues of the elastic Grid Engine cell."""
 
-    name: str  # of the cluster in gridbridge.toml
+    name: str  # cluster name in gridbridge.toml
     master: str  # host of the qmaster
     managers: tuple[str, ...]
     admin_hosts: tuple[str, ...]
@@ -141,14 +141,14 @@ class BalancerFacts:
     """All facts that the check of the balancer's set-up needs."""
 
     host: str  # the host that runs the check
-    uid: int  # of the balancer's account; 0: no such account
+    uid: int  # uid of the balancer's account; 0: no such account
     paths: Mapping[str, PathFacts] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     sudoers: str = ""
     cron: str = ""
-    has_unit: bool = False  # systemd runs the balancer instead of cron
+    has_unit: bool = False  # whether systemd runs the balancer instead of cron
     cell: BalancerCellRights | None = None  # None: the home cluster is not Grid Engine
-    has_fixed_nodes: bool = False  # idle nodes are powered down and woken, as in OAR
+    has_fixed_nodes: bool = False  # whether idle nodes are powered down and woken, as in OAR
     may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
     last: LastPublishedBalancerRound | None = None  # None: no round yet

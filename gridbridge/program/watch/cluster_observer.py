@@ -23,7 +23,7 @@ from gridbridge.state.database.cluster_query_tables import (
     LastClusterQueryRows,
 )
 
-ROUND_S = 2.0  # the next round shares a result
+ROUND_S = 2.0  # a result is shared in the next round
 
 _log = logging.getLogger(__name__)
 AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
@@ -36,7 +36,7 @@ class ClusterQueryResult:
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: NamesOfferedByCluster | None = None  # None in most queries
+    vocabulary: NamesOfferedByCluster | None = None  # None: names not queried this time
     trouble: str = ""
     shared: LastClusterQueryResult | None = None  # set if other programs need the result
 
@@ -124,7 +124,7 @@ class ClusterObserver:
         job_ids: Callable[[], frozenset[int]],
         sent: Callable[[str], CampaignJobsAtCluster] = _none,
     ) -> None:
-        """Start a query if it is due and none is running.
+        """Start a query if a query is due and no query is running.
 
         `job_ids` returns the jobs to keep in the snapshot. `sent` returns the jobs that campaigns
         submitted, which do not count as pending.
@@ -135,10 +135,10 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query once; None if there is none.
+        """Return the result of a finished query once; None without a new result.
 
-        Failed queries do not lengthen the interval, because their time says nothing about the load.
-        Nor does a single slow answer, because a qmaster may have paused for a moment.
+        Failed queries do not lengthen the interval, because their duration says nothing about the
+        load. Nor does a single slow answer, because a qmaster may have paused for a moment.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -156,7 +156,7 @@ class ClusterObserver:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
-        """Schedule the next query after the last one."""
+        """Schedule the cluster's next query after the last query."""
         interval_s = query_interval_within_share(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
@@ -171,7 +171,7 @@ class ClusterObserver:
         return replace(answer, snapshot=snapshot, shared=shared)
 
     def dismiss(self) -> None:
-        """Stop querying; a running query finishes by itself."""
+        """Stop querying the cluster; a running query finishes by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
@@ -214,7 +214,7 @@ class ClusterObserver:
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
             return status_adapter(self._where).query_request_vocabulary(self._where)
-        except Exception as error:  # as for the status query
+        except Exception as error:  # an unexpected answer must not end the service
             _log.warning(
                 "event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error)
             )
@@ -238,20 +238,20 @@ class SharedClusterSnapshot:
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
-    is_regular: bool = False  # from the poller, which queries regularly
+    is_regular: bool = False  # whether the poller shared it, which queries regularly
 
 
 class ClusterSnapshotSharing:
     """Reads and writes the shared cluster snapshots."""
 
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the table; a dry run writes nothing."""
+        """Open the table of shared snapshots; a dry run writes nothing."""
         self._answers = LastClusterQueryRows(database)
         self._clock = clock
         self._is_dry = is_dry
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Share a snapshot or the error of a query."""
+        """Share a cluster's snapshot, or the error of a query, with other programs."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
 
@@ -260,7 +260,7 @@ class ClusterSnapshotSharing:
     ) -> SharedClusterSnapshot | None:
         """Return a recent snapshot from this address that covers the released jobs.
 
-        A snapshot counts as recent below `limit_s`, or until its program's next regular query.
+        A snapshot is recent below the age `limit_s`, or until its program's next regular query.
         """
         last = self._answers.find(cluster)
         if last is None or last.place != location or not released <= last.covers:

@@ -46,7 +46,7 @@ class LastClusterSnapshots:
         self._show = show
 
     def take(self) -> tuple[ClusterQueryResult, ...]:
-        """Return the query results that arrived since the last call."""
+        """Return the cluster query results that arrived since the last call."""
         came = tuple(
             answer for observer in self._observers.values() if (answer := observer.answer())
         )
@@ -59,7 +59,7 @@ class LastClusterSnapshots:
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Drop a cluster's results: its address changed, or it is no longer queried."""
+        """Drop a cluster's results, because its address changed or it is no longer queried."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
@@ -95,9 +95,9 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
 def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish the queues that keep their jobs, if the list has changed.
+    """Publish the queues that transfer no jobs, if the list has changed.
 
-    Poller and runner both call this whenever they get a snapshot.
+    Poller and runner both call this function whenever they get a snapshot.
     """
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
     now = encode_local_only_queues(queues) if queues else None

@@ -1,7 +1,7 @@
-"""Receive job ends that a Grid Engine cluster pushes through `qevent -trigger`.
+"""Receives job ends that a Grid Engine cluster pushes through `qevent -trigger`.
 
 qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a
-look-up: the accounting record decides. When too many ends arrive, the next poll finds them instead.
+look-up, because the accounting record decides. Ends above the rate limit wait for the next poll.
 """
 
 import logging
@@ -32,7 +32,7 @@ class PushedEndRateLimit:
         self._times: deque[float] = deque()
 
     def within(self, ids: list[int]) -> frozenset[int]:
-        """Return these job ids, or none while the rate is above the limit."""
+        """Return these job ids; none while the rate of job ends is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
         while self._times and self._times[0] < now - WINDOW_S:
@@ -102,7 +102,7 @@ def _read_ids(fifo: int) -> list[int]:
 
 
 class OarJobEndListener:
-    """Receives pushed job ends of one cluster in a thread."""
+    """Receives pushed job ends of one OAR cluster in a thread."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class OarJobEndListener:
         return self._rate.within(self._take())
 
     def stop(self) -> None:
-        """Stop listening; the thread ends within seconds."""
+        """Stop listening for job ends; the thread ends within seconds."""
         self._stopped.set()
 
     def _listen_on(self) -> None:

@@ -16,8 +16,8 @@ from gridbridge.shell import local_host_facts
 LOOK_S = 5.0
 
 _log = logging.getLogger(__name__)
-ASK_S = 600.0  # between two queries: an administrator may move the folder
-TMPDIR = "tmpdir"  # queue_conf(5)
+ASK_S = 600.0  # interval of queries for tmpdir, which an administrator may change
+TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
 class DiskSpaceWatch:
@@ -36,7 +36,7 @@ class DiskSpaceWatch:
         self._lacks = ""
 
     def lacks(self) -> str:
-        """Return which folder is full; empty if none is. A full folder closes the queues."""
+        """Return the folder that is full, empty if none is. A full folder closes the queues."""
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._look()
@@ -83,11 +83,11 @@ class StarterTmpdirQuery:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Use another configuration from now on."""
+        """Use another configuration for the queries from now on."""
         self._policy = policy
 
     def folders(self) -> frozenset[str]:
-        """Return the folders of the last query; none before its first result."""
+        """Return the TMPDIR folders of the last query; none before its first result."""
         if answer := self._question.answer():
             self._known = answer[1]
         queues = () if self._policy.why_no_queues else tuple(self._policy.queues)

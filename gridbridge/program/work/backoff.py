@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
-FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records within seconds
+FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; a qmaster writes most accounting records within seconds
 
 
 def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:
@@ -11,7 +11,7 @@ def double_pause(pause_s: float, first_s: float, longest_s: float) -> float:
 
 
 class Backoff:
-    """Tracks when each subject may be tried again."""
+    """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
 
     def __init__(
         self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S
@@ -35,7 +35,7 @@ class Backoff:
         return True
 
     def forget(self, subject: Hashable) -> None:
-        """Forget the failures of a subject."""
+        """Forget the failures of a subject, whose next attempt may then begin at once."""
         self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:

@@ -42,7 +42,7 @@ class ThreadPool(ThreadPoolExecutor):
     def submit(
         self, act: Callable[..., Outcome], /, *args: object, **kwargs: object
     ) -> "Future[Outcome]":
-        """Run a call in a thread; the future fails with ThreadNotStarted if none can start."""
+        """Run a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
         promise: Future[Outcome] = Future()
         try:
             future = super().submit(_keep, promise, partial(act, *args, **kwargs))
@@ -138,7 +138,7 @@ class BackgroundQuery(Generic[Subject, Told]):
         self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return a finished query's subject and result once; None if there is none."""
+        """Return a finished query's subject and result once; None without a new result."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None

@@ -1,1 +1,1 @@
-"""gridbridge rebalance and gridbridge data."""
+"""The commands gridbridge rebalance and gridbridge data."""

@@ -90,7 +90,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_tables
 
-    if records and not os.path.isdir(records):  # else its name would be taken for no datasets
+    if records and not os.path.isdir(records):  # a mistyped folder would print an empty list
         raise GridbridgeError(
             f"--records {records}: no such folder; expected one of `gridbridge data add --records`"
         )
@@ -201,10 +201,10 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
-    """Ask the service to maintain a dataset's replicas; report why it does not.
+    """Ask the service to maintain a dataset's replicas; report why the service does not.
 
     The service ignores datasets in other folders of records. With `is_later` the user is warned if
-    nobody will make the replicas.
+    neither the service nor the command will make the replicas.
     """
     from gridbridge.rebalance.replicas import dataset_delegation
 
@@ -221,7 +221,7 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
 
 
 def _take_back(name: str, records: str) -> None:
-    """End the service's maintenance of a dataset, so that it does not remake the replicas."""
+    """End the service's maintenance of a dataset, so that the service does not remake replicas."""
     if not records:
         from gridbridge.rebalance.replicas import dataset_delegation
 

@@ -88,7 +88,7 @@ def plan(
     question = RebalanceTarget(what=RebalanceScope(what or ""), name=name or "")
     planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
-        from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second
+        from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second to import
 
         plots.draw_host_loads(planned.loads, planned.advice.sentence, picture)
     print_move_plan(planned, None, is_json=is_json)
@@ -105,7 +105,7 @@ def _of_site(path: str, question: RebalanceTarget) -> RebalancePlan:
 
     policy = load_policy_and_open_sessions(path)
     from gridbridge.rebalance.mover import (
-        rebalance_round_runner,  # a third of a second: clients log in
+        rebalance_round_runner,  # the import takes a third of a second
     )
 
     return rebalance_round_runner.plan_rebalance_round(question, policy)

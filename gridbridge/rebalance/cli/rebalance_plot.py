@@ -13,15 +13,15 @@ from gridbridge.model.status_report import with_noun
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
-MOST_NAMED = 40  # hosts, up to which each has its name below
+MOST_NAMED = 40  # most hosts with a name at the axis
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
 
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after into a file.
+    """Draw the hosts' loads before and after a plan into a file.
 
-    Raises StandardOutputUnwritable when that fails.
+    Raises StandardOutputUnwritable if the file can't be written.
     """
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)

@@ -1,4 +1,4 @@
-"""Choose the next dataset of a round fairly: waiting owners take equal turns."""
+"""Chooses the next dataset of a round fairly: owners with pending replica acts take equal turns."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -13,8 +13,8 @@ Waiting = deque[list[ReplicaActRecord]]
 class FairReplicaActQueue:
     """A queue of pending replica acts that takes owners by turns.
 
-    It limits how many copies of one owner go into an area at once; copies into other areas may
-    overtake.
+    The queue limits an owner's simultaneous copies into one area. Copies into other areas may
+    overtake copies that wait.
     """
 
     def __init__(
@@ -37,18 +37,18 @@ class FairReplicaActQueue:
         self._most, self._into = most, into
         self._last = _last(before)
         self._going, self._had = Counter[str](), Counter[str]()
-        self._come = Counter[tuple[str, str]]()  # of an owner into an area
+        self._come = Counter[tuple[str, str]]()  # running copies by owner and storage area
         for group in earlier:
             self._begin(group)
 
     def __bool__(self) -> bool:
-        """Say whether a group waits."""
+        """Say whether a group of replica acts still waits in the queue."""
         return bool(self._waiting)
 
     def next(self) -> list[ReplicaActRecord] | None:
         """Start the next group, of the owner with the fewest running and started groups.
 
-        Returns None while the limits hold back all waiting groups.
+        Returns None while the owners' limits hold back all waiting groups.
         """
         for owner in sorted(self._waiting, key=self._order):
             theirs = self._waiting[owner]
@@ -64,12 +64,12 @@ class FairReplicaActQueue:
         return None
 
     def end(self, group: list[ReplicaActRecord]) -> None:
-        """Note that a group has ended."""
+        """Record that a group of replica acts has ended."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
     def left(self) -> list[list[ReplicaActRecord]]:
-        """Remove and return all waiting groups."""
+        """Remove and return all waiting groups of replica acts."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
@@ -89,7 +89,7 @@ class FairReplicaActQueue:
 
 
 def _comes(group: list[ReplicaActRecord]) -> set[tuple[str, str]]:
-    """Return the owner and target area of each copy in a group."""
+    """Return the owner and target area of each replica copy in a group of acts."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
@@ -103,7 +103,7 @@ def owner_of_replica_act(carried: ReplicaActRecord) -> str:
 
 
 def _last(before: Iterable[ReplicaActRecord]) -> Mapping[str, datetime]:
-    """Return when each owner's last act began."""
+    """Return the start time of each owner's last replica act."""
     latest: dict[str, datetime] = {}
     for carried in before:
         owner = owner_of_replica_act(carried)

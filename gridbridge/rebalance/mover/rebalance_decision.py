@@ -1,4 +1,4 @@
-"""Choose the rebalancing rule by the question, and apply it to a placement snapshot."""
+"""Applies the rebalancing rule for a target (round, host, job) to a placement snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,30 +26,30 @@ from gridbridge.model.rebalance.planned_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-NEAR = 5  # names that are told where one is not known
+NEAR = 5  # most similar names in an error about an unknown name
 
 
 class RebalanceScope(StrEnum):
     """The kind of a rebalancing: a round, one host, one job, or a failed host."""
 
-    NONE = ""  # nothing: a round decides that by itself
+    NONE = ""  # the round chooses its hosts and jobs
     HOST = "host"
     JOB = "job"
-    FAIL = "fail"  # what leaves a host that is given up
+    FAIL = "fail"  # evacuate a host that is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTarget:
-    """The host or job to rebalance; empty for a round that chooses by itself."""
+    """The host or job to rebalance; empty for a round that chooses its hosts and jobs."""
 
     what: RebalanceScope = RebalanceScope.NONE
     name: str = ""
-    is_of_data: bool = False  # of datasets in storage areas, not of tasks at clusters
+    is_of_data: bool = False  # whether datasets move, not tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlan:
-    """The planned moves, with the snapshot and the rules that they follow from."""
+    """The planned moves, with the snapshot and the rules from which they follow."""
 
     snapshot: PlacementSnapshot
     rules: RebalanceSection
@@ -64,7 +64,7 @@ class RebalancePlan:
 def decide_rebalance_moves(
     snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
 ) -> RebalanceMovePlan:
-    """Plan the moves for a question; its host or job must be in the snapshot."""
+    """Plan the moves for a target; its host or job must be in the snapshot."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceScope.JOB:
@@ -82,7 +82,7 @@ def decide_rebalance_plan(
     *,
     why_none: str = "",
 ) -> RebalancePlan:
-    """Plan the moves for a question, or no moves when `why_none` gives a reason.
+    """Plan the moves for a target, or no moves if `why_none` gives a reason.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
@@ -96,7 +96,7 @@ def decide_rebalance_plan(
 
 
 def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
-    """Return why a host or job can't be rebalanced now; empty when it can."""
+    """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
     return (
         why_host_balancing_waits(snapshot)
         if question.what in (RebalanceScope.HOST, RebalanceScope.JOB)
@@ -105,7 +105,7 @@ def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceTarget) 
 
 
 def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:
-    """Raise ConfigError for a host or job that is not in the snapshot."""
+    """Raise ConfigError for a host or job that the placement snapshot lacks."""
     if not question.what:
         return
     is_of_job = question.what is RebalanceScope.JOB
@@ -117,7 +117,7 @@ def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget)
 
 
 def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
-    """Yield the plan's sentence, then a sentence for each move."""
+    """Yield the plan's summary, then a sentence for each move."""
     yield advice.sentence
     yield from map(describe_move, advice.moves)
 

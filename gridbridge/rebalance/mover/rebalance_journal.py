@@ -22,7 +22,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 
 PROGRAM = "rebalance"
-MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
+MOST_ROWS = 10_000  # most hosts, jobs and tasks in a journalled decision: 1 MB
 
 
 def rebalance_journal_entry(
@@ -45,7 +45,7 @@ def rebalance_journal_entry(
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
-    """Return the recorded part of the snapshot: for a question about a job, its own tasks."""
+    """Return the part of the snapshot to record; for one job, only this job and its tasks."""
     if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(

@@ -1,4 +1,4 @@
-"""Run a rebalancing round as the service account, under the locks of its kind."""
+"""Runs a rebalancing round as the service account, under the locks of the round's kind."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,9 +36,9 @@ def run_rebalance_round(
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
 
-    Tasks and datasets have a lock each, because copies take long. A dataset round releases its lock
-    before its last copies have ended. It has replicas checked after its lock is released, because
-    reading all replicas takes longer than a round.
+    Task rounds and dataset rounds have separate locks, because copies take long. A dataset round
+    releases its lock before its last copies have ended. Replicas are verified after the release,
+    because reading all replicas takes longer than a round.
     """
     policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_of_data(question, policy)
@@ -64,7 +64,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
-    with ThreadPoolExecutor(2) as threads:  # both mostly wait for answers
+    with ThreadPoolExecutor(2) as threads:  # both plans mostly wait for clusters' answers
         tasks, replicas = (
             threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
@@ -82,10 +82,10 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
-    """Release the round's lock while copies go on; say whether the next round may begin."""
+    """Release the round's lock during its copies; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
-    except StateError:  # no room: it waits for them
+    except StateError:  # disk full: the next round waits for the copies
         return False
     if is_known:
         alone.close()
@@ -113,7 +113,7 @@ def _run(
 
 
 def _read(policy: Policy) -> None:
-    """Check replicas, unless an earlier round is still checking."""
+    """Verify replicas, unless an earlier round is still verifying."""
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
@@ -125,7 +125,7 @@ def _read(policy: Policy) -> None:
 
 @contextmanager
 def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish the begin and end of a round; a failure to publish is ignored.
+    """Publish the begin and end of a rebalancing round; a failure to publish is ignored.
 
     A failed round has no published end, unless a user requested it and sees the failure.
     """
@@ -147,11 +147,11 @@ def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
 
 
 def _untold(_: str) -> None:
-    """Say nothing: what was decided is shown by who asked."""
+    """Print nothing: the caller prints the decision."""
 
 
 def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
-    """Say whether a question names a storage area or a dataset OWNER/NAME.
+    """Say whether a target is a storage area or a dataset OWNER/NAME.
 
     Raises ConfigError for a name that is neither a cluster nor an area.
     """

@@ -17,7 +17,7 @@ def load_policy_as_service_account(path: str) -> Policy:
 
 
 def load_policy_and_open_sessions(path: str) -> Policy:
-    """Become the service account, return the configuration, and open ssh sessions meanwhile.
+    """Become the service account, and return the configuration while ssh sessions log in.
 
     The sessions log in while the caller imports its slow modules.
     """

@@ -43,7 +43,7 @@ from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
-SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
+SILENT_S = 300.0  # until a silent cluster without a transfer queue counts as lost
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class RebalanceTaskObserver:
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def look(self) -> ObservedTasks:
-        """Return all tasks as they are now."""
+        """Query all clusters, and return campaign and transferred tasks as they are now."""
         campaigns = tuple(
             campaign
             for campaign in self._campaigns.unfinished()
@@ -104,7 +104,7 @@ class RebalanceTaskObserver:
     ) -> frozenset[str]:
         """Return the clusters that have been silent longer than their recall timeout.
 
-        A cluster that was never queried before does not count.
+        A cluster without any earlier answer is not included.
         """
         heard = {
             event.cluster: event.opened_at
@@ -129,7 +129,7 @@ class RebalanceTaskObserver:
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[ListedCampaignTask]:
-        """Yield the campaign tasks at silent clusters, as the state file has them.
+        """Yield the campaign tasks at silent clusters, from the state file.
 
         Each task may still start at its silent cluster.
         """
@@ -150,7 +150,7 @@ class RebalanceTaskObserver:
     def _at_home(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the jobs whose owners forbid moves, and the clusters that tasks may go to.
+        """Return jobs whose owners forbid moves, and the clusters to which tasks may move.
 
         Without an answer of the home cluster no task may move.
         """
@@ -197,9 +197,9 @@ class RebalanceTaskObserver:
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[ListedCampaignTask]:
-        """Yield the listed campaign tasks, and the moving tasks without a new cluster yet.
+        """Yield the listed campaign tasks, and moving tasks that are between two clusters.
 
-        A move that is stuck for long no longer blocks others; the owner's key may be gone.
+        A long-stuck move no longer blocks other moves; its owner's ssh key may be gone.
         """
         marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
         moved_at, now = self._notes.moved(), self._clock.now()
@@ -230,14 +230,14 @@ class RebalanceTaskObserver:
                     )
 
     def _waits(self, array: CampaignArray, row: JobListRow) -> bool:
-        """Say whether a task has waited long enough not to start in the next moment."""
+        """Say whether a task has waited so long that it will hardly start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
 def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
-    """Return a constructor of tasks with an array's common fields."""
+    """Return a ListedCampaignTask constructor with an array's common fields."""
     return partial(
         ListedCampaignTask,
         campaign=array.campaign,

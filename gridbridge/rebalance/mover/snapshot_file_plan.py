@@ -16,7 +16,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 from gridbridge.rebalance.store import placement_snapshot_file
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and its units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, factor of units
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -60,7 +60,7 @@ def plan_from_snapshot_file(
 ) -> RebalancePlan:
     """Plan the moves of a snapshot file: a round, or the moves of one host or job.
 
-    Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
+    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     snapshot, policy = placement_snapshot_file.read_placement_snapshot_file(path)
     return decide_rebalance_plan(
@@ -88,10 +88,10 @@ def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:
-    """Translate a key and its value to gridbridge.toml's name and unit."""
+    """Translate Hydra's name and unit of a policy key to gridbridge.toml's name and unit."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-        with suppress(OverflowError):  # too large in any unit: its section says so
+        with suppress(OverflowError):  # the section's parser rejects the number
             value = value * times
     return own, _whole(value)
 

@@ -1,9 +1,9 @@
-"""Rebalance waiting tasks between clusters: gather, decide, record, and request moves.
+"""Rebalances waiting tasks between clusters: gather, decide, record, and request moves.
 
-A move of a campaign's task is requested by a mark. Nikita holds the marked task, checks again that
-it waits, and deletes it. The runner submits it to another cluster once it has ended. So one program
-alone deletes tasks and one alone submits them, and after a kill either continues from the mark. A
-task of a transfer queue is recalled by the poller.
+A move of a campaign task is requested by a deletion mark. Nikita holds the marked task, checks that
+the task still waits, and deletes it; then the runner submits it to another cluster. So only nikita
+deletes tasks and only the runner submits tasks, and after a kill both continue from the mark. A
+transfer queue's task is recalled by the poller.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
+KEPT = timedelta(days=7)  # how long moves are recorded, unless a pause is longer
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
@@ -69,7 +69,7 @@ class TaskRebalancer:
         self._notes = RebalanceNoteRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
-        self.checked = RecheckedMoves()  # of what was applied
+        self.checked = RecheckedMoves()  # the moves of the applied plan
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
@@ -78,7 +78,7 @@ class TaskRebalancer:
         )
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
-        """Plan the moves, or none while moves are paused.
+        """Plan the moves of tasks; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown host or job.
         """
@@ -94,7 +94,7 @@ class TaskRebalancer:
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> None:
-        """Query the clusters again, and request the moves that are still valid."""
+        """Query the clusters again, and request the task moves that are still valid."""
         del situation
         if not plan.advice.moves:
             return
@@ -120,7 +120,7 @@ class TaskRebalancer:
             self._note(moves)
 
     def _mark(self, task: ListedCampaignTask) -> None:
-        """Mark a campaign's task, so that nikita moves it."""
+        """Mark a campaign task, so that nikita deletes it for the move."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
@@ -134,12 +134,12 @@ class TaskRebalancer:
         self._notes.forget(now - rebalance_note_retention(self._rules))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
-        """Pause all moves, or resume them."""
+        """Pause all moves of tasks and replicas, or resume them."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
 
 
 def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
-    """Return how long notes of moves are kept: as long as any rule refers to them."""
+    """Return how long notes of moves are kept: the longest time that any rule looks back."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 

@@ -35,9 +35,9 @@ from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 
 WANTED = ("", DesiredLocalJobState.RUNNING)
-AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again
+AGAIN = timedelta(hours=1)  # pause before a task whose move failed moves again
 
-_Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
+_Task = tuple[str, int, int, int]  # home cluster, job, task, submitter's uid
 
 
 class TransferredTaskReader:
@@ -51,7 +51,7 @@ class TransferredTaskReader:
         self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return the open transfers whose owner is proved and whose end is unknown."""
+        """Return the open transfers whose owner is verified and whose end is unknown."""
         proved = (
             transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES
         )
@@ -65,8 +65,8 @@ class TransferredTaskReader:
     ) -> Iterator[TransferredTask]:
         """Yield the transferred tasks: listed by clusters, being moved, or at `dead` clusters.
 
-        For some seconds no cluster lists a task that is being moved. A move that is stuck for long
-        no longer blocks others; the task's owner can stop its starter.
+        For some seconds no cluster lists a task that is being moved. A long-stuck move no longer
+        blocks other moves; the task's owner may have stopped its starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
@@ -203,6 +203,6 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
 
 
 def _task(key: TransferKey) -> _Task:
-    """Return the key that all attempts of a task share."""
+    """Return the key that all attempts to transfer a task share."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

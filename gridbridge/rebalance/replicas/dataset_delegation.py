@@ -1,8 +1,8 @@
-"""Delegate datasets to the service: the delegation files, and the requests for them.
+"""Delegates datasets to the service: the delegation files, and the requests for delegation.
 
 Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and
-the service's group can write. It has only the dataset's name, because the record itself is private.
-Its own name follows from the dataset's name, so that a dataset has one file.
+the service's group can write. It has only the dataset's name, because the dataset's record is
+private. The file's name follows from the dataset's name, so that a dataset has one file.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
 MAX_BYTES = 1024
-MOST = 1000  # datasets of one person
+MOST = 1000  # most delegated datasets of one person
 NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
@@ -37,7 +37,7 @@ class DatasetDelegation:
 
     uid: int
     owner: str
-    file: str  # below the folder
+    file: str  # file name in the folder of campaign files
     dataset: str
 
 
@@ -111,7 +111,7 @@ def delegate_own_dataset(name: str, folder: str = CAMPAIGNS) -> str:
 
 
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
-    """Return why the service makes no replicas here; empty if dataset rounds run."""
+    """Return why no dataset rounds run at this site; empty if dataset rounds run."""
     with suppress(StateError, OSError):
         if (
             published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder)
@@ -153,7 +153,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
 
 
 def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -> bool:
-    """Say whether a dataset exists as requested; GridbridgeError for a different one."""
+    """Say whether a dataset exists as requested; GridbridgeError if it differs from the request."""
     entry = served.look(name)
     if entry is None:
         return False

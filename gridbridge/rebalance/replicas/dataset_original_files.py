@@ -16,7 +16,7 @@ from gridbridge.rebalance.replicas.storage_area_access import (
     list_account_folders_in_area,
 )
 
-Above = tuple[tuple[int, int], ...]  # the folders that hold one
+Above = tuple[tuple[int, int], ...]  # (device, inode) of each parent folder
 RIGHT = "expected a readable file or folder of your own"
 
 
@@ -92,7 +92,7 @@ def _survey(path: str) -> OriginalFiles:
 
 def _names(top: str) -> Iterator[str]:
     """Yield the names of all files; GridbridgeError for a symlink to a folder above itself."""
-    pending: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
+    pending: list[tuple[str, Above]] = [("", ())]  # folders may nest deeper than Python recurses
     while pending:
         below, above = pending.pop()
         facts = os.stat(f"{top}/{below}")

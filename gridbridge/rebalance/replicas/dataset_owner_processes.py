@@ -17,9 +17,9 @@ from gridbridge.model.status_report import printable_text
 from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset_record
 
-AT_ONCE = 50  # datasets of a person
-OWNERS_AT_ONCE = 8  # that are asked
-LONG_S = 86460.0  # more than gridbridge-as-user gives a copy
+AT_ONCE = 50  # a person's datasets in one process
+OWNERS_AT_ONCE = 8  # owners queried at once
+LONG_S = 86460.0  # longer than gridbridge-as-user's limit for a copy
 ANSWER_BYTES = 16 << 20
 MOST_BYTES, MOST_REPLICAS = 10**18, 100
 DONE, NOT_DONE = 0, 1
@@ -30,8 +30,8 @@ _log = logging.getLogger(__name__)
 def query_delegated_datasets(let: Iterable[DatasetDelegation]) -> list[DelegatedDataset]:
     """Return the delegated datasets as of their last check; log and skip unreadable ones.
 
-    Several owners are queried in parallel. An owner without an answer is queried no further, so
-    hanging files of one owner delay the others by one timeout at most.
+    Several owners are queried in parallel. An owner who does not answer is not queried again, so an
+    owner's hanging files delay other owners by one timeout at most.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [
@@ -52,10 +52,10 @@ def _of_owner(let: list[DatasetDelegation]) -> list[DelegatedDataset]:
 
 
 def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) -> str:
-    """Have an owner's process read all replicas of a dataset; return why that failed.
+    """Have an owner's process read all replicas of a dataset; return the reason of a failure.
 
-    Only the process's answer counts, because a killed process has the same exit status as one that
-    found a damaged replica.
+    Only the process's answer counts, because a killed process and a found damage have the same
+    exit status.
     """
     status, report, words = _long("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
@@ -67,7 +67,7 @@ def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) ->
 def copy_replica_as_owner(
     delegation: DatasetDelegation | DelegatedDataset, to: str, leaving: str
 ) -> str:
-    """Have an owner's process make a missing replica; return why that failed."""
+    """Have an owner's process make a missing replica; return the reason of a failure."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 

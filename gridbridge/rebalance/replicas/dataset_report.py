@@ -23,14 +23,14 @@ from gridbridge.state.database import StateFile
 class DatasetReport:
     """A dataset as of its last check, with the service's acts on it."""
 
-    dataset: Dataset | None  # None: there is none any more
+    dataset: Dataset | None  # None: the dataset was removed
     name: str
     done: tuple[OwnerRecordedReplicaAct, ...]
     is_busy: bool = False
 
 
 def report_dataset(name: str, path: str) -> DatasetReport:
-    """Report a dataset of the caller, or with OWNER/NAME anybody's to root and the service.
+    """Report a dataset of the caller; root and the service may name any dataset by OWNER/NAME.
 
     Raises GridbridgeError for an unknown dataset.
     """

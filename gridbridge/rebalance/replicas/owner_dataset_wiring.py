@@ -1,4 +1,4 @@
-"""Build a person's datasets and storage areas from gridbridge.toml."""
+"""Builds a person's datasets and storage areas from gridbridge.toml."""
 
 import os
 import posixpath
@@ -21,7 +21,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 
-RECORDS = ".gridbridge/data"  # below one's home
+RECORDS = ".gridbridge/data"  # folder in the user's home directory
 
 
 def open_owner_datasets(
@@ -46,7 +46,7 @@ def open_datasets_for_service(policy: Policy) -> OwnerDatasetsForService:
 
 
 def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
-    """Return the storage areas as the current account reaches them."""
+    """Return the storage areas, with the paths and logins of the current account."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.list_drained_clusters()
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}

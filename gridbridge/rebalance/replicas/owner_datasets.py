@@ -31,7 +31,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
-MOST_A_DAY = 50  # acts about a dataset
+MOST_A_DAY = 50  # most acts of the service on a dataset a day
 DAY = timedelta(days=1)
 
 
@@ -51,7 +51,7 @@ class OwnerDatasets:
         self._replicas = OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
-        """Return all datasets as of their last check."""
+        """Return all the owner's datasets as of their last check."""
         return [self._records.load(name) for name in self._records.names()]
 
     def add(
@@ -102,7 +102,7 @@ class OwnerDatasets:
     ) -> DatasetCommandOutcome:
         """Make the missing replicas of a dataset, and repair damaged ones.
 
-        With `to` a replica is made or repaired in that area, even beyond the wished number.
+        With `to`, the replica in that area is made or repaired, even beyond the requested number.
         `notify` is called before the first copy.
         """
         if to:
@@ -119,9 +119,9 @@ class OwnerDatasets:
     ) -> DatasetCommandOutcome:
         """Remove a replica, or all replicas with the dataset; the original stays.
 
-        The last whole replica is not removed alone, nor a replica that may be the last while nobody
-        can read it. With `is_lost` a replica that can't be removed is forgotten. `notify` is called
-        before the first removal.
+        The last whole replica is not removed alone, nor a replica that may be the last while it is
+        unreadable. With `is_lost` an unremovable replica is forgotten. `notify` is called before
+        the first removal.
         """
         with self._alone(name) as dataset:
             if not storage:
@@ -134,7 +134,7 @@ class OwnerDatasets:
             return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedReplicaArea]:
-        """Remove all replicas from an area, each once enough others are whole elsewhere.
+        """Remove all replicas from an area, each once enough replicas are whole in other areas.
 
         A dataset that is busy or has an invalid record does not stop the others.
         """
@@ -173,15 +173,15 @@ class OwnerDatasets:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
-        """Lock a dataset and yield it."""
+        """Lock a dataset against other commands, and yield it."""
         _require_name(name)
-        self._records.load(name)  # without it nothing is made
+        self._records.load(name)  # an unknown dataset gets no lock file
         with self._records.alone(name):
             yield self._records.load(name)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        """Lock a dataset and yield it with its checksums."""
+        """Lock a dataset against other commands, and yield it with its checksums."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
 
@@ -206,7 +206,7 @@ def _require_name(name: str) -> None:
 
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError for the last whole replica; an unreachable one counts as before."""
+    """Raise GridbridgeError for the last whole replica; unreachable ones keep their last state."""
     last = next(
         (
             replica
@@ -247,29 +247,29 @@ def _any(names: Iterable[str]) -> str:
 
 
 class OwnerDatasetsForService(OwnerDatasets):
-    """A person's datasets with the acts that the service may request."""
+    """A person's datasets, with the acts that the service may request on them."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset's last state and whether a command works on it; None if unknown."""
+        """Return a dataset's last state and whether a command changes it; None if unknown."""
         if not self._records.has(name):
             return None
         return self.seen(name)
 
     def seen(self, name: str) -> tuple[Dataset, bool]:
-        """Return an existing dataset's last state and whether a command works on it.
+        """Return an existing dataset's last state and whether a command changes it.
 
-        Raises GridbridgeError when the record can't be read.
+        Raises GridbridgeError if the dataset's record can't be read.
         """
         return self._records.load(name), self._records.is_busy(name)
 
     def is_gone(self, name: str) -> bool:
-        """Say whether a dataset certainly does not exist; GridbridgeError when that is unknown."""
+        """Say whether a dataset certainly does not exist; GridbridgeError if unknown."""
         return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica, if one is missing apart from the replica in `leaving`.
 
-        An unneeded copy is refused. An existing replica is success only if `leaving` is given.
+        An unneeded copy is refused. With `leaving` an existing whole replica counts as success.
         """
         self._require(to)
         self._require_turn(name)
@@ -290,7 +290,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             return outcome
 
     def drop_spare(self, name: str, storage: str) -> DatasetCommandOutcome:
-        """Remove a replica, if as many as wished are whole elsewhere."""
+        """Remove a replica, if the requested number is whole in other areas."""
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
@@ -309,7 +309,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             return outcome
 
     def done(self, name: str) -> list[OwnerRecordedReplicaAct]:
-        """Return the service's acts on a dataset, the newest last."""
+        """Return the service's acts on a dataset, the newest act last."""
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:
@@ -322,5 +322,5 @@ class OwnerDatasetsForService(OwnerDatasets):
         record = OwnerRecordedReplicaAct(
             at=self._clock.now(), target=target, source=source, why=why
         )
-        with suppress(GridbridgeError):  # no room: what is done is done
+        with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
             self._records.note_done(outcome.dataset.name, record)

@@ -21,7 +21,7 @@ from gridbridge.rebalance.store.dataset_records import encode_dataset_record
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
     str, tuple[int, int, Callable[..., DatasetCommandOutcome]]
-] = {  # how many words follow the name
+] = {  # verb: fewest and most arguments after the dataset, method
     "verify": (0, 0, OwnerDatasetsForService.verify),
     "copy": (1, 2, OwnerDatasetsForService.copy),
     "drop": (1, 1, OwnerDatasetsForService.drop_spare),
@@ -59,7 +59,7 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 
 
 def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
-    """Report one dataset as JSON; a fault does not stop the report of others.
+    """Report one dataset as JSON; a fault of one dataset does not stop other reports.
 
     The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted
     home, the delegation stays.

@@ -1,4 +1,4 @@
-"""Read, make and remove the replicas of one person's datasets, as that person.
+"""Reads, makes and removes the replicas of one person's datasets, as that person.
 
 A replica counts only if it is whole now: its files are read and compared with the list of checksums
 before each decision.
@@ -35,7 +35,7 @@ from gridbridge.rebalance.store.dataset_records import DatasetRecords
 
 NOT_CONFIGURED = "gridbridge.toml has no such area any more"
 DRAINED = "it is drained: it gets no replica"
-AT_ONCE = 8  # areas that are looked at
+AT_ONCE = 8  # storage areas queried at once
 
 Asked = TypeVar("Asked")
 Seen = TypeVar("Seen")
@@ -73,7 +73,7 @@ class OwnerReplicaManager:
         source: LocalOrSshFolder | None = None,
         leaving: str = "",
     ) -> DatasetCommandOutcome:
-        """Make replicas until as many as wished are whole outside the area `leaving`."""
+        """Make replicas until the requested number is whole outside the area `leaving`."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
@@ -93,7 +93,7 @@ class OwnerReplicaManager:
         )
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
-        """Make or repair the replica in one area, even beyond the wished number."""
+        """Make or repair the replica in one area, even beyond the requested number."""
         measured = [_measured(dataset, self._areas[to])]
         target, refused = choose_next_replica_area(
             dataset, measured, self._rules, self._drained_areas()
@@ -124,7 +124,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies that will not be continued, and record the rest.
+        """Remove unfinished copies that will not be continued; record the remaining copies.
 
         A copy is not continued once enough replicas are whole, or its area lacks space.
         """
@@ -149,7 +149,7 @@ class OwnerReplicaManager:
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
-        # all of it is read for that
+        # the check reads every file of the original
         if not is_here and dataset_original_files.files_match_checksums(dataset.path, sums):
             top = dataset_original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return LocalOrSshFolder(login=None, folder=top)
@@ -163,7 +163,7 @@ class OwnerReplicaManager:
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
-        """Read every replica, and record its state."""
+        """Read every replica of a dataset, and record whether each replica is whole."""
         replicas = _at_once(lambda replica: self._checked(dataset, sums, replica), dataset.replicas)
         for replica in replicas:
             dataset = dataset.holding(replica)
@@ -188,7 +188,7 @@ class OwnerReplicaManager:
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedReplicaArea, ...]]:
-        """Remove a replica and its record; a replica that can't be removed stays recorded."""
+        """Remove a replica and its record; an unremovable replica stays recorded."""
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)
@@ -206,7 +206,7 @@ class OwnerReplicaManager:
         return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
-        """Say whether a dataset has used an area, so the account's folder must exist there."""
+        """Say whether any dataset has used an area, so that the account's folder must be there."""
         return any(storage in dataset.touched for dataset in self._readable())
 
     def _readable(self) -> Iterator[Dataset]:
@@ -216,12 +216,12 @@ class OwnerReplicaManager:
 
 
 def has_requested_replica_count(dataset: Dataset) -> bool:
-    """Say whether a dataset has as many whole replicas as its owner wished."""
+    """Say whether a dataset has as many whole replicas as its owner requested."""
     return len(dataset.whole) >= dataset.wished
 
 
 def _measured(dataset: Dataset, area: StorageArea) -> MeasuredStorageArea:
-    """Measure an area for a dataset, including the bytes of an unfinished copy there."""
+    """Measure an area for a dataset, including the bytes of an unfinished copy in this area."""
     is_begun = area.name in dataset.begun
     return (
         storage_area_access.measure_area_and_begun_copy(area, dataset.name)

@@ -18,7 +18,7 @@ from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
-TRIES = 2  # the second carries what had another checksum
+TRIES = 2  # the second attempt copies files with wrong checksums
 Tell = Callable[[str], None]
 
 
@@ -61,7 +61,7 @@ def copy_files_by_rsync(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCopier:
-    """Makes replicas, and reports their progress."""
+    """Makes replicas, and reports the progress of each copy."""
 
     clock: Clock
     tell: Tell
@@ -76,7 +76,7 @@ class ReplicaCopier:
         *,
         relay: str,
     ) -> Replica:
-        """Make a replica in a prepared area, and return it.
+        """Make a replica in a prepared storage area, and return it.
 
         Raises StorageAreaUnusable with the reason if the copy is not whole.
         """
@@ -128,7 +128,7 @@ class ReplicaCopier:
 
 @contextmanager
 def _told_when_full(area: StorageArea) -> Iterator[None]:
-    """Raise StorageAreaUnusable for a full area when rsync reports only a write error."""
+    """Raise StorageAreaUnusable if the area is full, because rsync reports only a write error."""
     try:
         yield
     except CommandFailed as error:

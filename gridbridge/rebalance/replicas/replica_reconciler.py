@@ -1,4 +1,4 @@
-"""Keep datasets as their owners wish: gather, decide, record, and make or remove replicas.
+"""Keeps as many replicas as owners requested: gather, decide, record, make or remove replicas.
 
 The service decides; the owner's own process checks and carries out each act (gridbridge-as-user).
 Acts are recorded before they begin, so the next round continues after a kill. A round whose copies
@@ -50,10 +50,10 @@ from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
-KEPT = timedelta(days=30)  # what was carried, or longer where a rest is
-LONGEST = timedelta(days=2)  # an act takes a day at most, and may follow another
-BEGINS_S = 3600.0  # after so long a round begins nothing more, and the next one may begin
-LOOK_S = 5.0  # between two looks whether it has come to that
+KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer
+LONGEST = timedelta(days=2)  # two acts in a row of at most a day each
+BEGINS_S = 3600.0  # then the round starts no more acts, and the next round may start
+LOOK_S = 5.0  # pause between two checks of the round's time limit
 WHERE = "the storage areas"
 QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
 LATE = "its round began nothing more after an hour: the next one does"
@@ -75,12 +75,12 @@ class DatasetRoundInputs:
 class DatasetActOutcome:
     """The outcome of an act on a dataset; an empty `why` means success."""
 
-    why: str = ""  # it was not done
-    is_left: bool = False  # but for a replica that is to go still: the new one is there
+    why: str = ""  # reason why the act failed
+    is_left: bool = False  # the copy succeeded, and the replaced replica remains
 
 
 class ReplicaReconciler:
-    """One round about datasets: gather, decide, journal entry, apply."""
+    """One rebalancing round for datasets: gather, decide, journal entry, apply."""
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file; raise StateError when that fails.
+        """Open the state file; raise StateError if that fails.
 
-        `let_go` releases the round's lock while its copies go on under the lock `carrying`. It
+        `let_go` releases the round's lock during its copies, which hold the lock `carrying`. It
         returns whether that succeeded.
         """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -106,7 +106,7 @@ class ReplicaReconciler:
         self._notes = RebalanceNoteRows(self.database)
         self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
-        self.checked = RecheckedMoves()  # of what was applied
+        self.checked = RecheckedMoves()  # the acts of the applied plan
 
     def gather(self) -> DatasetRoundInputs:
         """Measure the storage areas, and query owners for their datasets."""
@@ -123,7 +123,7 @@ class ReplicaReconciler:
         )
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlan:
-        """Plan the acts on replicas, or none while moves are paused.
+        """Plan the acts on replicas; the plan is empty while moves are paused.
 
         Raises ConfigError for an unknown area or dataset.
         """
@@ -143,7 +143,7 @@ class ReplicaReconciler:
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> None:
         """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
 
-        While an earlier round still copies, its acts are left to it.
+        Acts of an earlier round that still copies are left to that round.
         """
         if situation.is_quiesced:
             return
@@ -183,7 +183,7 @@ class ReplicaReconciler:
     ) -> None:
         """Carry out the acts of several datasets in parallel, until the round's time is over.
 
-        Acts that earlier rounds' copies hold back are reported as dropped.
+        Acts that wait for earlier rounds' copies are reported as dropped.
         """
         going = dict[Future[list[DatasetActOutcome]], list[ReplicaActRecord]]()
         outcomes = list[tuple[ReplicaActRecord, str]]()
@@ -210,12 +210,12 @@ class ReplicaReconciler:
         )
 
     def _is_carried(self) -> bool:
-        """Say whether an earlier round still copies."""
+        """Say whether an earlier round still copies replicas."""
         with MomentaryPollerLock(self._carrying) as is_ours:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
-        """Return why no further act may begin; empty if it may."""
+        """Return why no further act on a replica may begin; empty if an act may begin."""
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
@@ -223,7 +223,7 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[ReplicaActRecord], ends: list[DatasetActOutcome]
     ) -> list[tuple[ReplicaActRecord, str]]:
-        """Record the outcomes of a dataset's acts."""
+        """Record the outcomes of a dataset's replica acts."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
@@ -282,9 +282,9 @@ class ReplicaReconciler:
     def _forget_left(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> None:
-        """Update the records of replicas that were to be removed, by whether they still exist."""
+        """Update the records of replicas to be removed, by whether the replicas still exist."""
         for dataset, area in stored.leaving:
-            delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
+            delegated = datasets.get(dataset)  # None: removed, or its owner did not answer
             if delegated and area in delegated.dataset.storages:
                 self._notes.leave(dataset, area, stored.now)
             elif delegated:
@@ -295,7 +295,7 @@ class ReplicaReconciler:
         return self._notes.quiesced() is not None
 
     def _measure(self) -> list[MeasuredStorageArea]:
-        """Measure the areas; only the owner's process knows what it may write there."""
+        """Measure the areas; only the owner's process knows its write permission in an area."""
         areas = owner_dataset_wiring.reachable_storage_areas(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
@@ -320,14 +320,14 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
 
 
 def _drained(policy: Policy) -> frozenset[str]:
-    """Return the drained clusters and areas."""
+    """Return the names of the drained clusters and storage areas."""
     return drains.list_drained_clusters() | {
         name for name, area in policy.storage.items() if area.drained
     }
 
 
 def _closed(policy: Policy) -> frozenset[str]:
-    """Return the areas that are drained now."""
+    """Return the storage areas that are drained now."""
     drained = _drained(policy)
     return frozenset(
         name for name, area in policy.storage.items() if {name, area.cluster} & drained
@@ -335,7 +335,7 @@ def _closed(policy: Policy) -> frozenset[str]:
 
 
 def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list[ReplicaActRecord]]:
-    """Return the acts that a killed round had begun: finished ones, and ones to continue.
+    """Return the acts that a killed round had begun: finished acts, and acts to continue.
 
     The owner's process may have continued after the kill.
     """
@@ -354,14 +354,14 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ReplicaActRecord], list
 
 
 def _under_way(stored: DatasetStorageSnapshot) -> list[list[ReplicaActRecord]]:
-    """Return the acts that have begun and not ended, by dataset."""
+    """Return the replica acts that have begun and not ended, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
 def _free_turns(most: int, earlier: list[list[ReplicaActRecord]]) -> int:
     """Return how many datasets may begin beside running acts.
 
-    If one owner has all running acts, one more may begin, so that other owners need not wait.
+    If one owner has all running acts, one more dataset may begin, so that other owners don't wait.
     """
     owners = {owner_of_replica_act(group[0]) for group in earlier}
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)

@@ -1,8 +1,8 @@
-"""Verify replicas that were not read for long, each by its owner's own process.
+"""Verifies replicas that were not read for long, each by its owner's own process.
 
-Rounds do not wait for that. An unreadable dataset moves to the end of its owner's queue, and an
-owner with unreadable or many datasets does not delay other owners. A failed dataset is retried
-after an hour, because its owner's home may have been unmounted.
+Rounds do not wait for the verification. An unreadable dataset moves to the end of its owner's
+queue, and an owner with unreadable or many datasets does not delay other owners. A failed dataset
+is retried after an hour, because its owner's home may have been unmounted.
 """
 
 import logging
@@ -19,8 +19,8 @@ from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-LONGEST_S = 3600.0  # after so long no further dataset is begun
-AGAIN_S = 3600.0  # after so long one that could not be read is tried again
+LONGEST_S = 3600.0  # time after which the round starts no further dataset
+AGAIN_S = 3600.0  # pause before an unreadable dataset is read again
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def _lines(
 ) -> list[list[DelegatedDataset]]:
     """Return each owner's due datasets, oldest first; recently served owners come last.
 
-    A dataset to retry is due at any time.
+    The datasets in `again` are due at any time, to retry a failed verification.
     """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
@@ -97,7 +97,7 @@ def _lines(
 
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
-    """Return when a dataset's replicas were last read, or tried."""
+    """Return when a dataset's replicas were last read, or when reading was last tried."""
     read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
     return max(read_at, tried.get(delegated.name, read_at))

@@ -1,9 +1,9 @@
-"""Act on a storage area as its account: measure, verify, prepare, install, remove.
+"""Acts on a storage area as one account: measure, verify, prepare, install, remove.
 
 Each account has its own folder in an area, with a mark file that names the area and one folder for
 each replica. The folder has the account's name; if another account made that name first, a random
 word is appended. A copy grows as `.NAME.part` and is renamed when it is whole. A mark file in the
-copy shows that it is a replica. The same sh scripts run locally and over ssh.
+copy shows that the copy is a replica. The same sh scripts run locally and over ssh.
 """
 
 import os
@@ -28,15 +28,15 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes; a slower disk counts as one that hangs
-A_FILE_S = 0.02  # to find and open it, by a file server that is far and busy
-REMOVAL_S = COUNT_S = 600.0  # of a folder with very many files
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower disk counts as hanging
+A_FILE_S = 0.02  # time to open one file on a distant, busy file server
+REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
-A_CALL = 100  # files
-AREA_MARK = ".gridbridge.area"  # in an account's folder: the area's name
-WORD = "????????-????-????-????-????????????"  # of proc(5), sys/kernel/random/uuid
+A_CALL = 100  # most files in one remote command
+AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
+WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
 # Copies that start at the same moment may make several folders. The folder with the oldest mark
-# counts, for every copy has seen that folder.
+# counts, because every copy has seen it.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -59,10 +59,10 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 [ -s "$mark" ] || exit {UNMOUNTED}
 [ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
 """
-# What the record has is ours, and so is what says that it is of this dataset: of its name and, but
-# for replicas of long ago, its content. What tells another content is another record's, whatever
-# ours has. Else a name with a dot is ours when it is empty, too: a kill may come before the mark is
-# made, and after it is removed.
+# A folder is this dataset's if the record lists it, or its mark has the dataset's name and content
+# (old marks: the name alone). A mark with other content belongs to another record in any case. An
+# empty folder whose name begins with a dot is this dataset's too: a kill may come before its mark
+# is written, or after the mark is removed.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
     case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
@@ -124,7 +124,7 @@ cd -- "$own" || exit
 {OF_IT}
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
-# Another copy may make the folder at the same moment; its mark is there whole, or not at all.
+# Another copy may create the folder at the same moment; its mark appears whole or not at all.
 PREPARE = f"""umask 077
 {OWN}
 if [ "$7" != known ]; then
@@ -145,7 +145,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark goes last: of what a kill leaves is still known whose it is.
+# The mark is removed last: a killed removal leaves a folder whose owner is still known.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
@@ -185,38 +185,38 @@ done
 """
 
 
-# By area: copies of a round that begin together make the account's folder one after the other, for
-# the marks of two may be of the same moment.
+# Locks by area: copies of a round create the account's folder one after the other, because two
+# marks of the same moment have no order.
 _FIRST: dict[str, Lock] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageArea:
-    """A storage area as one account reaches it."""
+    """A storage area with its path and login for one account."""
 
     name: str
     cluster: str
     path: str
-    account: str  # there
-    login: SshLogin | None  # None: it is seen here
+    account: str  # the account's name at the cluster
+    login: SshLogin | None  # None: this host mounts the area
     timeout_s: float
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
-    is_drained: bool = False  # or its cluster is: it gets no replica
-    word: str = ""  # behind the account's name in the folder's name (`located`)
+    is_drained: bool = False  # the area or its cluster gets no replicas
+    word: str = ""  # suffix of the account's folder, see `located`
 
     @property
     def own(self) -> str:
-        """The account's folder in the area."""
+        """The path of the account's folder in the storage area."""
         return f"{self.path}/{self.account}{self.word}"
 
     def replica(self, name: str) -> str:
-        """Return the folder of a dataset's replica."""
+        """Return the path of the folder of a dataset's replica in the storage area."""
         return f"{self.own}/{name}"
 
     def part(self, name: str) -> str:
-        """Return the folder of a dataset's unfinished copy."""
+        """Return the path of the folder of a dataset's unfinished copy in the storage area."""
         return f"{self.own}/.{name}.part"
 
 
@@ -239,7 +239,7 @@ def resolve_account_folder(area: StorageArea) -> StorageArea:
 
 
 def list_account_folders_in_area(area: StorageArea) -> list[str]:
-    """Return the area's local folders that belong to the account, or would when created."""
+    """Return the area's local folders that belong to the account, or would after their creation."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
@@ -262,7 +262,7 @@ def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
 
 
 def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredStorageArea:
-    """Measure an area, and the bytes of a dataset's unfinished copy there."""
+    """Measure a storage area, and the bytes of a dataset's unfinished copy in the area."""
     measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
@@ -290,7 +290,7 @@ def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
 def _counted(
     measured: MeasuredStorageArea, area: StorageArea, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
-    """Count bytes in an area that answers; a fault is added to the measurement."""
+    """Count an account's bytes in an area that answers; a fault is added to the measurement."""
     if measured.fault:
         return measured, 0
     try:
@@ -302,9 +302,9 @@ def _counted(
 def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
     """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
 
-    StorageAreaUnreachable is raised when the area can't be reached or the account's folder has
-    vanished, so the replica's state is unknown. A short query first tells a hanging disk from a
-    slow one.
+    StorageAreaUnreachable is raised if the area can't be reached or the account's folder has
+    vanished, so that the replica's state is unknown. A short query first distinguishes a hanging
+    disk from a slow disk.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
@@ -320,8 +320,8 @@ def _reading_s(dataset: Dataset) -> float:
 def prepare_new_replica_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
     """Create the folder of a new copy; an unfinished copy is kept.
 
-    If the record has a replica there, an existing folder of that name is the replica. With
-    `is_known` the account's folder must exist and is not created.
+    If the dataset's record has a replica in the area, an existing folder of that name is the
+    replica. With `is_known` the account's folder must exist and is not created.
     """
     held, history = _held(area, dataset), "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
@@ -346,7 +346,7 @@ def remove_replica(area: StorageArea, dataset: Dataset) -> None:
 
 
 def remove_unfinished_copies(area: StorageArea, dataset: Dataset) -> None:
-    """Remove unfinished copies; a replica of the record stays."""
+    """Remove unfinished copies; a recorded replica stays."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
@@ -389,7 +389,7 @@ def explain_storage_failures(area: StorageArea) -> Iterator[None]:
 
 
 def _is_away(error: CommandFailed) -> bool:
-    """Say whether the area's state is unknown: not reached, not mounted, or no answer."""
+    """Say whether an area's state is unknown: not reached, not mounted, or no answer."""
     is_unanswered = error.status is None or error.status < 0
     return (
         is_unanswered

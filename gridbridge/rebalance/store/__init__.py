@@ -1,1 +1,1 @@
-"""What is kept of moves and datasets."""
+"""Stored records of moves and datasets."""

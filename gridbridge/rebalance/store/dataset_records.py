@@ -27,9 +27,9 @@ from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
-MOST_DONE = 100  # lines of what was done about a dataset
-MOST_BYTES = 1 << 20  # of a record
-MOST_SUMS = 1 << 28  # of checksums: two million files
+MOST_DONE = 100  # most recorded acts on a dataset
+MOST_BYTES = 1 << 20  # size of a dataset's record
+MOST_SUMS = 1 << 28  # size of the checksum file: two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -40,7 +40,7 @@ class DatasetRecords:
         self._folder = folder
 
     def names(self) -> list[str]:
-        """Return the sorted names of the datasets."""
+        """Return the sorted names of the owner's datasets."""
         records = (name for name in safe_files.list_folder(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
@@ -51,7 +51,7 @@ class DatasetRecords:
     def is_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; StateError for an unreadable folder.
 
-        The folder is held open during the check, because an unmounted home has lost nothing.
+        The folder is held open during the check, because in an unmounted home no dataset is lost.
         """
         try:
             return self._is_gone(f"{name}{RECORD}")
@@ -59,9 +59,9 @@ class DatasetRecords:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
     def load(self, name: str) -> Dataset:
-        """Load a dataset.
+        """Load a dataset's record.
 
-        Raises GridbridgeError for an unknown one, StateError for an invalid record.
+        Raises GridbridgeError for an unknown dataset, StateError for an invalid record.
         """
         path = self._path(name, RECORD)
         try:
@@ -76,7 +76,7 @@ class DatasetRecords:
     def sums(self, dataset: Dataset) -> dict[str, str]:
         """Return the checksums of a dataset's files.
 
-        Raises StateError if they do not match its record.
+        Raises StateError if the checksums do not match the dataset's record.
         """
         path = self._path(dataset.name, SUMS)
         try:
@@ -107,14 +107,14 @@ class DatasetRecords:
         safe_files.replace_file_atomically(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
-        """Delete a dataset's files; the checksums go after the record, which they belong to."""
+        """Delete a dataset's files: the record first, then the checksums."""
         safe_files.remove_file(self._path(name, RECORD))
         safe_files.remove_file(self._path(name, SUMS))
         safe_files.remove_file(self._hidden(name, DONE))
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a command works on a dataset now."""
+        """Say whether a command is working on a dataset."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
@@ -160,7 +160,7 @@ class DatasetRecords:
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Take one of the copy slots into an area; StorageAreaUnusable when all are in use."""
+        """Take one of the copy slots of a storage area; StorageAreaUnusable if all are in use."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
@@ -253,9 +253,9 @@ def _replica(row: dict[str, Any]) -> Replica:
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time with a zone; ValueError without one, because such times can't be compared.
+    """Parse a time with a zone; ValueError without a zone, because such times can't be compared.
 
-    Times of the first and the last year are refused, because time zones may overflow there.
+    Times of the first and the last year are refused, because time zones may overflow in them.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:

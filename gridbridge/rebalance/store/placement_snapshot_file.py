@@ -43,7 +43,7 @@ OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
 OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, PlacementHostState] = {  # what people, Hydra and Grid Engine call them
+HOST_STATES: Mapping[str, PlacementHostState] = {  # names used by people, Hydra and Grid Engine
     "": PlacementHostState.ALIVE,
     "ok": PlacementHostState.ALIVE,
     "up": PlacementHostState.ALIVE,
@@ -76,7 +76,7 @@ Row = Mapping[str, object]
 def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
     """Read a placement snapshot and its policy values from a JSON file.
 
-    Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
+    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     try:
         with open(path, "rb") as file:
@@ -100,13 +100,13 @@ class _Reading:
         self.problems: list[str] = []
 
     def messages(self) -> Iterator[str]:
-        """Yield a line for each of the first faults, and the number of the others."""
+        """Yield a line for each of the first faults, and a line with the number of the others."""
         yield from self.problems[:MOST_TOLD]
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
             yield f"{self._path}: {more} more are wrong"
 
     def snapshot(self, content: object) -> PlacementSnapshot:
-        """Parse the whole snapshot."""
+        """Parse the whole placement snapshot."""
         top = self._table(content, "", KEYS)
         snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
@@ -193,7 +193,7 @@ class _Reading:
         return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
-        """Parse a state; an unknown word gives `unknown`, which no rule moves."""
+        """Parse a host's or task's state; an unknown word gives `unknown`, which no rule moves."""
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _inner_table(table: Row, key: str) -> object:
-    """Return a nested table; null counts as empty."""
+    """Return a nested table of the snapshot file; null counts as empty."""
     inner = table.get(key)
     return {} if inner is None else inner
 

@@ -33,42 +33,40 @@ _END = (
     .values(ended_at=bindparam("ended_at"), why=bindparam("why"))
 )
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
-UNREAD = "unread"  # a dataset that could not be read when that was tried last
-MOVED = "moved"  # a place of a campaign's array of which the task was marked to be moved
+UNREAD = "unread"  # a dataset that was unreadable at the last check
+MOVED = "moved"  # a campaign task that was marked to be moved
 NOTES = Table(
     "rebalance_notes",
     METADATA,
-    Column(
-        "kind", PrintableTextColumn, primary_key=True
-    ),  # of what: a host that got a task, a job ...
+    Column("kind", PrintableTextColumn, primary_key=True),  # one of HOST, JOB, READ, ...
     Column("name", PrintableTextColumn, primary_key=True),
     Column("at", UtcTimeColumn, nullable=False),
 )
-Place = tuple[int, int, int]  # campaign, array, and place there
+Place = tuple[int, int, int]  # campaign, array, index in the array
 
 
 class ReplicaActRows:
-    """The stored acts on replicas: each is recorded before it begins and when it ends."""
+    """The stored acts on replicas: each act is recorded before it begins and when it ends."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[ReplicaActRecord, ...]:
-        """Return all acts, the oldest first."""
+        """Return all stored replica acts, the oldest first."""
         return tuple(ReplicaActRecord(**row) for row in self._database.rows(_ALL))
 
     def begin(self, carried: Iterable[ReplicaActRecord]) -> None:
-        """Record acts before they begin; a continued act is recorded again."""
+        """Record replica acts before they begin; a continued act is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 
     def end(self, token: str, at: datetime, why: str) -> None:
-        """Record the end of an act; `why` is empty for success."""
+        """Record the end of a replica act; `why` is empty for success."""
         self._database.execute(_END, {"of": token, "ended_at": at, "why": why})
 
     def forget(self, before: datetime) -> None:
-        """Delete the acts that ended before a time."""
+        """Delete the replica acts that ended before a time."""
         self._database.execute(
             delete(CARRIED).where(
                 and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before)
@@ -83,7 +81,7 @@ class RebalanceNoteRows:
         self._database = database
 
     def recent(self) -> RecentPlacementMoves:
-        """Return when hosts got tasks, and when jobs were rebalanced."""
+        """Return when hosts received tasks, and when jobs were rebalanced."""
         return RecentPlacementMoves(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
@@ -95,7 +93,7 @@ class RebalanceNoteRows:
         return {_read_place(name): at for name, at in self._of(MOVED).items()}
 
     def read(self) -> dict[str, datetime]:
-        """Return when each dataset's replicas were last verified, or tried."""
+        """Return when each dataset's replicas were last verified, or when that was last tried."""
         return self._of(READ)
 
     def unread(self) -> dict[str, datetime]:
@@ -113,13 +111,13 @@ class RebalanceNoteRows:
                 self._database.execute(delete(NOTES).where(of))
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record an act on hosts or jobs."""
+        """Record names of a kind (HOST, JOB, READ, ...) with the time of the act."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
 
     def leaving(self) -> frozenset[tuple[str, str]]:
-        """Return the dataset and area of each replica that has a successor and must be removed."""
+        """Return the dataset and area of each replaced replica that must still be removed."""
         parts = (name.partition(" ") for name in self._of(LEAVING))
         return frozenset((dataset, area) for dataset, _, area in parts)
 
@@ -128,7 +126,7 @@ class RebalanceNoteRows:
         self.note(LEAVING, [f"{dataset} {area}"], at)
 
     def left(self, dataset: str, area: str) -> None:
-        """Record that a dataset's replica was removed from an area."""
+        """Record that a dataset's replaced replica was removed from an area."""
         of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
         self._database.execute(delete(NOTES).where(of))
 
@@ -138,7 +136,7 @@ class RebalanceNoteRows:
         self._database.execute(delete(NOTES).where(of))
 
     def quiesced(self) -> datetime | None:
-        """Return since when all moves are paused; None if they are not."""
+        """Return since when all moves are paused; None without a pause."""
         return self._of(QUIESCED).get("")
 
     def quiesce(self, at: datetime | None) -> None:
@@ -148,7 +146,7 @@ class RebalanceNoteRows:
             self.note(QUIESCED, [""] if at else [], at or datetime.max)
 
     def forget(self, before: datetime) -> None:
-        """Delete the notes of moves and checks from before a time."""
+        """Delete the notes of moves and checks that are older than a time."""
         of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
         self._database.execute(delete(NOTES).where(of))
 

@@ -1,4 +1,4 @@
-"""Keeps one ssh connection for each login and runs each request in a channel of it.
+"""Keeps one ssh connection for each login, and runs each request in a new channel.
 
 A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing. Long-running
 programs use this module.
@@ -31,16 +31,16 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshCl
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
 QUIET_S = 1.0  # a listener gets b"" after this silence
-# RuntimeError: no thread can be started; a connection and each time limit need one.
+# paramiko raises RuntimeError if no thread for a connection or time limit can start.
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
-CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
+CHANNELS = 4  # concurrent channels of a connection; default MaxSessions is 10 (sshd_config(5))
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failures
 
 
 @dataclass(slots=True)
 class LoginConnection:
-    """The open ssh connection of one login; the client is None without one."""
+    """The ssh connection of one login; the client is None while no connection is open."""
 
     client: paramiko.SSHClient | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -167,7 +167,7 @@ def _open(
         channel = transport.open_session(timeout=_left_s(deadline))
         channel.settimeout(_left_s(deadline))
         with _closed_at(deadline, channel):
-            channel.exec_command(command)  # paramiko waits for its answer without a limit
+            channel.exec_command(command)  # paramiko itself sets no timeout
     except TROUBLES as error:
         if is_new or transport.is_active():
             raise
@@ -195,7 +195,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
     """Close a channel at the deadline; a reader of the channel then gets an error."""
 
     def close() -> None:
-        with suppress(EOFError, OSError):  # the connection is lost besides
+        with suppress(EOFError, OSError):  # the connection may already be lost
             channel.close()
 
     watch = threading.Timer(_left_s(deadline), close)
@@ -209,7 +209,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 def _exchange(
     channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
 ) -> CompletedProgram:
-    """Send a request and read both outputs to their ends; OverflowError beyond the limit."""
+    """Send a request and read both outputs to their ends; OverflowError beyond the byte limit."""
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()

@@ -18,7 +18,7 @@ from gridbridge.shell.connection.paramiko_login import CHANGED, UNKNOWN, openssh
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
-MOST_BYTES = 1 << 20  # of a command's output
+MOST_BYTES = 1 << 20  # most output of a command
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
 LATE = b"no answer in time"
 
@@ -28,7 +28,7 @@ class NewMachineLogin:
     """The ssh address, host key, user and key file of a new machine."""
 
     address: str
-    host_key: str  # as in known_hosts, without the host
+    host_key: str  # host key as in known_hosts, without the host
     user: str
     key_file: str
     port: int = 22
@@ -91,7 +91,7 @@ def run_on_new_machine(
         with _closed_after(limit_s, transport):
             channel = transport.open_session(timeout=limit_s)
             channel.set_combine_stderr(True)
-            channel.exec_command(command)  # waits for an answer without a limit of its own
+            channel.exec_command(command)  # paramiko itself sets no timeout
             channel.sendall(text)
             channel.shutdown_write()
             _read(channel, output)
@@ -130,7 +130,7 @@ def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
     """Parse the reported host key; SshAccessRejected if it is missing or malformed."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
-    except (InvalidHostKey, SSHException) as error:  # no base64, and what is cut off
+    except (InvalidHostKey, SSHException) as error:  # invalid base64, truncated keys
         raise _refused(machine) from error
     if not machine.host_key or entry is None or entry.key is None:
         raise _refused(machine)

@@ -1,7 +1,7 @@
 """Logs in by ssh with paramiko under the rules of OpenSSH's client.
 
-Only the person's own key files are used, no agent, and unknown hosts are refused. ~/.ssh/config and
-both known_hosts files are read.
+Only the person's own key files are used, no ssh agent, and unknown hosts are refused. ~/.ssh/config
+and both known_hosts files are read.
 """
 
 import os
@@ -21,9 +21,9 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
-CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for explain_ssh_failure
-MOST_BYTES = 1 << 20  # of ~/.ssh/config, and of a key
-MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for ssh_failure_advice
+MOST_BYTES = 1 << 20  # largest ~/.ssh/config, largest key file
+MOST_OF_HOSTS = 16 << 20  # largest ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
 THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
@@ -37,12 +37,12 @@ class LoginWithSshConfig:
     login: SshLogin
     home: str
     uid: int
-    settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
-    is_by_client: bool = False  # its settings need OpenSSH's client
+    settings: Mapping[str, str | list[str]]  # the host's options in ~/.ssh/config, ssh_config(5)
+    is_by_client: bool = False  # whether the settings need OpenSSH's client
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
-    """Read the ssh files of the person whose key is used; root uses another person's."""
+    """Read the ssh files of the person whose key is used; root may use another person's key."""
     is_other = login.person and not os.geteuid()
     try:
         account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
@@ -82,7 +82,7 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
 def connect_with_paramiko(
     configured_login: LoginWithSshConfig, limit_s: float
 ) -> paramiko.SSHClient:
-    """Log in with paramiko; raises SSHException or OSError (see ssh_client_words)."""
+    """Log in with paramiko; raises SSHException or OSError (see openssh_message_for_error)."""
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -106,7 +106,7 @@ def connect_with_paramiko(
     except BaseException as error:
         lacks_key = not keys and _has_met(client, error)
         client.close()
-        if lacks_key:  # paramiko has no class for it
+        if lacks_key:  # paramiko has no exception for a missing key
             raise AuthenticationException("no key") from error
         raise
     transport = client.get_transport()
@@ -157,7 +157,7 @@ def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
 
 
 def _may_read(facts: os.stat_result, uid: int) -> bool:
-    if os.geteuid() or not uid:  # the kernel says so
+    if os.geteuid() or not uid:  # the kernel checks the permission itself
         return True
     account = pwd.getpwuid(uid)
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
@@ -166,11 +166,11 @@ def _may_read(facts: os.stat_result, uid: int) -> bool:
 
 
 def openssh_message_for_error(error: Exception) -> bytes:
-    """Return OpenSSH's message for a paramiko error, as explain_ssh_failure expects it."""
+    """Return OpenSSH's message for a paramiko error, as ssh_failure_advice expects it."""
     if isinstance(error, BadHostKeyException):
         return CHANGED
     if isinstance(error, AuthenticationException):
         return DENIED
-    if "not found in known_hosts" in str(error):  # RejectPolicy
+    if "not found in known_hosts" in str(error):  # message of paramiko's RejectPolicy
         return UNKNOWN
     return describe_error(error).encode()

@@ -12,10 +12,10 @@ REFUSED = 1
 
 
 class QsubWordsCommand(click.Command):
-    """Its words are qsub's, with whose -h a job is held; -h alone is the help."""
+    """A command with qsub's options: -h holds the job, and only a single -h prints the help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read them."""
+        """Parse the arguments; a single -h asks for the help."""
         return super().parse_args(ctx, ["--help"] if args == ["-h"] else args)
 
 

@@ -23,7 +23,7 @@ SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
 def _address(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> tuple[str, int] | None:
-    """Return the host and the port; without a host this machine alone is answered."""
+    """Split an address into host and port; the default host is this machine's loopback."""
     if value is None:
         return None
     host, _, port = value.rpartition(":")
@@ -71,7 +71,7 @@ def metrics(
         raise click.UsageError(
             f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
         )
-    from gridbridge.site import published_metrics  # a tenth of a second
+    from gridbridge.site import published_metrics  # the import takes a tenth of a second
 
     if listen:
         _show_version()
@@ -89,14 +89,14 @@ def metrics(
 
 
 class _Watch:
-    """Measures for ever, and tells a trouble once."""
+    """Collects the metrics again and again; each error is reported once."""
 
     def __init__(self, folder: str, balance: str) -> None:
         self._folders = folder, balance
         self._told: tuple[str, ...] = ()
 
     def measure(self) -> Iterable[MetricFamily]:
-        """Return all families; without published files only that there are none."""
+        """Return all metrics; without published files only the metric that reports this."""
         try:
             families, troubles = service.collect_published_metrics(
                 datetime.now(UTC), *self._folders
@@ -110,7 +110,7 @@ class _Watch:
 
 
 def _show_version() -> None:
-    """Tell `gridbridge check` which version runs here, if systemd gave it a folder for that."""
+    """Publish the running version for `gridbridge check`, if systemd provides a folder."""
     if folder := os.environ.get("RUNTIME_DIRECTORY"):
         poller_lock.take_poller_lock(f"{folder}/lock", version_with_commit())
 

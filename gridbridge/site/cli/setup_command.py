@@ -22,7 +22,7 @@ from gridbridge.site.transfer_queue_request import TransferQueueRequest
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
-    """Let only one setup at a time change this host; the lock is held until the process ends.
+    """Allow only one setup at a time on this host; the lock is held until the process ends.
 
     Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
     """
@@ -250,7 +250,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 def _planned(
     policy: Policy, options: TransferQueueRequest, is_removed: bool
 ) -> Sequence[SetupStep]:
-    """Return the steps, and print warnings about what they leave out."""
+    """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
         return service.plan_transfer_queue_removal(policy, options, _warn)
     steps = service.plan_transfer_queue(policy, options)
@@ -275,7 +275,7 @@ def apply_or_print_setup_steps(
 
 
 def print_setup_script(steps: Sequence[SetupStep]) -> None:
-    """Print the steps as a shell script."""
+    """Print the steps of a set-up as a shell script."""
     environment = ""
     for step in steps:
         if step.environment and step.environment != environment:
@@ -289,7 +289,7 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
 
 
 def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
-    """Apply the steps, and print a line for each."""
+    """Apply the steps of a set-up, and print a line for each step."""
     service.apply_setup_steps(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
     if not steps:
         output.print_line("nothing to do")

@@ -30,7 +30,7 @@ from gridbridge.state.published_json import to_json_types
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
 LATE = timedelta(minutes=3)  # cron has a cycle each minute
-IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # of a job or campaign, and of a task
+IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.TASK
 
 
 @click.command()
@@ -84,11 +84,11 @@ class JobNumberMatches:
     alarm: str = ""
     tasks: tuple[LocalTaskExplanation, ...] = ()
     home: UntransferredHomeJob | None = None
-    trouble: str = ""  # why home could not be asked for the job
+    trouble: str = ""  # why the home cluster did not answer about the job
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
-        """Return a printer for each, the newest first: a job and a campaign may share a number."""
+        """Return printers of found items, newest first; a job and a campaign may share an id."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
             parts.append((_began(self.tasks), self._show_sent))
@@ -100,7 +100,7 @@ class JobNumberMatches:
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
-        """Print how a job is at home now, if it is, and below that its transfers."""
+        """Print a job's present state at home, if it is at home, and below its transfers."""
         if self.home:
             _show_home(self.home, now)
             output.print_line()
@@ -127,7 +127,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
-    """Look a job up at home; return the job, or why home did not answer."""
+    """Query a job at home; return the job, or the reason why the home cluster did not answer."""
     try:
         return home_job_explanation.find_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
@@ -167,7 +167,7 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     """Print a dataset with its replicas and moves."""
-    from gridbridge.rebalance.cli import dataset_tables as shown  # few ask for one
+    from gridbridge.rebalance.cli import dataset_tables as shown  # a rare question
     from gridbridge.rebalance.replicas import dataset_report
 
     return shown.print_dataset_report(

@@ -58,7 +58,7 @@ CAMPAIGNS = Table(
     Column("digest", PrintableTextColumn, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
     Column("ended_at", UtcTimeColumn),
-    # whether root's ledger has the end
+    # whether root's ledger records the campaign's end
     Column("is_end_noted", Boolean, nullable=False, server_default=false()),
 )
 
@@ -70,15 +70,15 @@ WAITING = Table(
     Column("last", BigInteger, nullable=False),
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
-    # clusters, each surrounded by blanks
+    # cluster names, each surrounded by blanks
     Column("avoid", PrintableTextColumn, nullable=False, server_default=""),
-    Column("never", PrintableTextColumn, nullable=False, server_default=""),  # as `avoid`
+    Column("never", PrintableTextColumn, nullable=False, server_default=""),  # format of `avoid`
 )
 
 DONE = Table(
     "campaign_requests",
     METADATA,
-    Column("token", PrintableTextColumn, primary_key=True),  # of an executed request
+    Column("token", PrintableTextColumn, primary_key=True),  # token of an executed request
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("done_at", UtcTimeColumn, nullable=False),
 )
@@ -104,7 +104,7 @@ ARRAYS = Table(
     Column("job_id", BigInteger, nullable=False),
     Column("intended_at", UtcTimeColumn, nullable=False),
     Column("is_repeated", Boolean, nullable=False, server_default=false()),
-    Column("copies_beyond_s", BigInteger),  # of arrays of speculative attempts
+    Column("copies_beyond_s", BigInteger),  # NULL except for arrays of speculative attempts
     Index("campaign_arrays_state", "state"),
     Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
     Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
@@ -123,9 +123,9 @@ ATTEMPTS = Table(
     Column("outcome", PrintableTextColumn, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    # no longer counts: its event was closed
+    # whether the attempt no longer counts, because its event was closed
     Column("is_past", Boolean, nullable=False, server_default=false()),
-    # of speculative attempts only
+    # set only for speculative attempts
     Column("is_overrun", Boolean, nullable=False, server_default=false()),
     Index("campaign_attempts_array", "campaign", "array"),
     # Partial in PostgreSQL, too (v0001); `postgresql_where` here would load its dialect.
@@ -185,7 +185,7 @@ def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
 
 
 def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
-    """Return the column values of a campaign."""
+    """Return a campaign's column values for the state file."""
     values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
     return values | {"jdl": asdict(campaign.jdl)}
 
@@ -197,7 +197,7 @@ def campaign_from_row(row: dict[str, Any]) -> Campaign:
 
 
 def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
-    """Return the JDL of its stored JSON values."""
+    """Return the JDL that is stored as JSON values."""
     clusters = {name: JdlClusterSettings(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: JdlDataset(**fields) for name, fields in stored["datasets"].items()}

@@ -102,7 +102,7 @@ class ClusterQueryLogRows:
         self._database.execute(_ADD, values)
 
     def forget(self, before: datetime) -> None:
-        """Delete query records from before a time."""
+        """Delete the log entries of cluster queries from before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
@@ -113,7 +113,7 @@ class LastClusterQueryRows:
         self._database = database
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Replace a cluster's result; the snapshot is written only if it has changed."""
+        """Replace a cluster's last query result; the snapshot is written only if it has changed."""
         digest = hashlib.sha256(answer.content).hexdigest()
         of = {"cluster": cluster, "digest": digest}
         head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
@@ -126,7 +126,7 @@ class LastClusterQueryRows:
             self._database.execute(self._database.upsert(ANSWERS), of | head)
 
     def find(self, cluster: str) -> LastClusterQueryResult | None:
-        """Return a cluster's last result; None if the cluster was never queried."""
+        """Return a cluster's last query result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""

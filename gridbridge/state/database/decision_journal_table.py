@@ -71,7 +71,7 @@ class JournalledDecisionRows:
     def record(
         self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
     ) -> None:
-        """Insert a decision with its inputs.
+        """Insert a decision with its inputs into the journal.
 
         The inputs are encoded before the transaction begins, because they may be large.
         """
@@ -80,16 +80,16 @@ class JournalledDecisionRows:
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> RecordedDecision | None:
-        """Return the decision with a number; None if there is none."""
+        """Return the journalled decision of this number; None if it is not in the journal."""
         decisions = self._select(_ONE, number=number)
         return decisions[0] if decisions else None
 
     def last(self, count: int) -> tuple[RecordedDecision, ...]:
-        """Return the newest decisions, oldest first."""
+        """Return the newest journalled decisions, oldest first."""
         return self._select(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
-        """Delete decisions from before a time, and the oldest beyond `most_bytes`."""
+        """Delete journalled decisions from before a time, and the oldest beyond `most_bytes`."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
     def _select(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:

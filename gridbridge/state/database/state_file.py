@@ -81,7 +81,7 @@ def _sqlite_engine(address: URL, path: str) -> Engine:
 
 
 def _sqlite_reader(address: URL, path: str) -> Engine:
-    """Open an existing file read-only."""
+    """Open an existing SQLite file read-only."""
     if not os.path.exists(path):
         raise StateError(f"{path}: not there yet")
     reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})

@@ -21,15 +21,15 @@ from gridbridge.state.database.state_file import convert_database_errors, open_o
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-PORTION = 5000  # rows in one change: a tenth of a second
+PORTION = 5000  # most rows in one change, which takes a tenth of a second
 
 
 class StateFile:
     """The open state file, for one thread.
 
-    Classes such as CampaignRows are built over it. Each of their methods is one transaction, unless
-    `transaction()` groups several. Methods raise StateError if the file cannot be read or
-    written. Then the whole transaction is rolled back, and the next one may succeed.
+    Classes such as CampaignRows are built over it. Each method is one transaction, unless
+    `transaction()` groups several methods. Methods raise StateError if the file cannot be read or
+    written. Then the whole transaction is rolled back, and the next transaction may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -71,7 +71,7 @@ class StateFile:
                 self._group = None
 
     def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
-        """Return the rows of a query."""
+        """Return the rows of an SQL query."""
         with self._begun() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
@@ -80,7 +80,7 @@ class StateFile:
         change: Executable,
         values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     ) -> CursorResult[Any]:
-        """Execute a change, or the same change for each of several values."""
+        """Execute an SQL change, or the same change for each of several values."""
         with self._begun() as connection, convert_database_errors(self._name):
             try:
                 return connection.execute(change, values)

@@ -1,4 +1,4 @@
-"""Reads what Grid Engine's clients print as XML: lists, jobs, and any short document."""
+"""Parses the XML output of Grid Engine's clients: lists, jobs, and any short document."""
 
 from gridbridge.batch.gridengine.parse.details import (
     parse_array_concurrency_limits,

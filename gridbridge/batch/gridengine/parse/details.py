@@ -1,4 +1,4 @@
-"""Reads what `qstat -j JOB -xml` prints, of all versions."""
+"""Parses the output of `qstat -j JOB -xml` in all versions."""
 
 from gridbridge.batch.gridengine.parse.documents import (
     iterate_leaf_texts,
@@ -13,10 +13,10 @@ _Leafs = dict[str, list[str]]
 
 
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Read `qstat -j JOB -xml`: one value a job found, none when the job is unknown.
+    """Parse `qstat -j JOB -xml`: one value for each job found, none if the job is unknown.
 
-    A name or pattern finds several. The names of the lists around the leafs vary by version
-    and by the job's history, so only the leafs are read, in their order.
+    A name or pattern finds several jobs. The names of the enclosing lists vary by version and by
+    the job's history, so only the elements without children are read, in their order.
     """
     return parse_repaired_xml(data, _read_details)
 
@@ -53,7 +53,7 @@ def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
 
 
 def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Begin a new job at each JB_job_number: that leaf comes first in every version."""
+    """Start a new job at each JB_job_number, the first element of a job in every version."""
     jobs: list[_Leafs] = []
     walked = iterate_xml_elements(document)
     for tag, text in iterate_leaf_texts(walked):

@@ -13,7 +13,7 @@ from lxml import etree
 from gridbridge.errors import ParseError
 
 ROW, QUEUE = "job_list", "Queue-List"
-_PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
+_PARTS = {"queue_info", "job_info"}  # elements that qstat prints even if empty
 _Value = TypeVar("_Value")
 
 
@@ -21,7 +21,7 @@ def parse_repaired_xml(
     data: bytes, read: Callable[[bytes], _Value], program: str = "qstat"
 ) -> _Value:
     """Parse a document, repaired if necessary; the ParseError names the program."""
-    if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
+    if b"<!" in data:  # a DTD: its entities could expand to anything; qstat escapes each `<`
         raise ParseError(f"{program}: a document with declarations")
     try:
         return _attempt(data, read, program)
@@ -117,7 +117,7 @@ _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
 def _repair(data: bytes) -> bytes:
-    """Repair what Grid Engine is known to break: never add what is missing at the end."""
+    """Repair XML errors that Grid Engine is known to make; a missing end is never added."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

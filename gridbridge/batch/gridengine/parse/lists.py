@@ -1,7 +1,7 @@
-"""Reads the lists that `qstat -xml` prints, with -f or without, of all versions.
+"""Parses the lists of `qstat -xml`, with or without -f, in all versions.
 
-The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. A broken
-answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
+The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. An incomplete
+answer is a ParseError and never an empty cluster, because an idle cluster is sent work.
 """
 
 import logging
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
-_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's
-TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # of a BOOL
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's name
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # values of a BOOL resource
 _FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
-FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
-BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
+FIXED = "qf"  # a queue's fixed value, not a consumable (qstat(1), -F)
+BATCH = "B"  # queue type letter of queues for batch jobs
 
 
 def parse_cluster_snapshot(
@@ -46,12 +46,12 @@ def parse_cluster_snapshot(
     uncounted: Container[int] = (),
     zone: tzinfo | None = None,
 ) -> ClusterSnapshot:
-    """Read `qstat -F ... -u '*' -xml`, keeping the jobs `wanted` and those named `gb.*`.
+    """Parse `qstat -F ... -u '*' -xml`, with the jobs `wanted` and the jobs named `gb.*`.
 
-    The slots of transfer queues, also those of another site, are not free here, and those of
-    best-effort queues count by themselves. Without -F (a ~/.sge_qstat may undo it) there are no
-    queues. `uncounted` jobs are not pending. `zone` is that of qstat's own process, by default this
-    system's. ParseError for anything but one whole document, repaired if need be.
+    The slots of transfer queues, also another site's, do not count as free, and the slots of
+    best-effort queues are counted separately. Without -F (a ~/.sge_qstat may undo it) the answer
+    has no queues. `uncounted` jobs are not pending. `zone` is the time zone of the qstat process,
+    by default this system's. Raises ParseError for an incomplete document beyond repair.
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
     lists = parse_repaired_xml(data, read)
@@ -72,13 +72,13 @@ def parse_cluster_snapshot(
 
 
 def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
-    """Count the free slots of best-effort queues; what another queue suspended takes nothing."""
+    """Count the free slots of best-effort queues; suspended tasks of such queues use no slots."""
     free = [queue.free_slots for queue in queues if queue.is_besteffort]
     return sum(free) if free else None
 
 
 class _Lists:
-    """What one walk through a document gathers."""
+    """The queues and jobs that one pass through a document gathers."""
 
     def __init__(
         self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
@@ -88,7 +88,7 @@ class _Lists:
         self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
-        self._tasks: Counter[str] = Counter()  # by state letters, of which there are few
+        self._tasks: Counter[str] = Counter()  # number of tasks by state letters
 
     @property
     def pending(self) -> int:
@@ -110,7 +110,7 @@ class _Lists:
 
 
 def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
-    """Add a row; with -f a parallel job has one on each host, which become one with all slots."""
+    """Add a row; a parallel job's rows, one a host with -f, become one row with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
         return (*rows, row)
@@ -142,7 +142,7 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
 
 
 def _values(queue: "_Element") -> dict[str | None, str | None]:
-    """Return what a queue says of its resources: a BOOL, which 8.1.9 prints as a number here."""
+    """Return the fixed resource values of a queue; 8.1.9 prints a BOOL as a number here."""
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     return {resource.get("name"): resource.text for resource in own}
 
@@ -170,7 +170,7 @@ def parse_job_state_log_unknown(text: str) -> JobState:
 
 
 def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
-    """With -f the queue is the element around its jobs; without, each row names it."""
+    """Return a job's queue: the enclosing element with -f, else the row's own element."""
     parent = row.getparent()
     if parent is not None and parent.tag == QUEUE:
         return parent.findtext("name") or ""

@@ -22,7 +22,7 @@ ALIKE = (  # rows of an index, then rows that are alike in its first column, in 
     ("campaign_arrays", "campaign_arrays_copies", "100000 10000 100"),
     ("campaign_arrays", "campaign_arrays_cluster", "100000 10000 1000 1"),
 )
-PLACE = ("campaign", "array", "place")  # of a task at a cluster
+PLACE = ("campaign", "array", "place")  # key of a task at a cluster
 
 
 def upgrade() -> None:
@@ -311,11 +311,11 @@ def _rebalancing() -> None:
 
 
 def _statistics() -> None:
-    """Tell SQLite how many rows are alike, so that no cycle reads all tasks of a campaign.
+    """Give SQLite's planner row statistics, so that no cycle reads all tasks of a campaign.
 
-    Without statistics SQLite assumes ten, and reads a whole campaign by its primary key to find
-    an array's attempts (sqlite.org/optoverview.html). ANALYZE would count the present rows, which
-    are none; the numbers here hold for any size. SQLite makes its table from one small table.
+    Without statistics SQLite assumes ten equal rows, and reads a whole campaign by its primary key
+    to find an array's attempts (sqlite.org/optoverview.html). ANALYZE would count the rows of the
+    empty tables; ALIKE holds for any size. ANALYZE of a small table creates the statistics table.
     """
     op.execute("ANALYZE alembic_version")
     op.execute("DELETE FROM sqlite_stat1")
