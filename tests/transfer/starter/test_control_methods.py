@@ -546,7 +546,7 @@ def test_nothing_that_lay_in_tmpdir_before_is_a_note(
 
 
 def test_notes_that_are_ours_stay(place: Place) -> None:
-    """DueStarterStep and methods share them, and so do two starters of one task."""
+    """A starter and its methods share them, and so do two starters of one task."""
     place.task().ask(DesiredLocalJobState.DEAD)
     place.task().open_notes()
 
