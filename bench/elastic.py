@@ -113,7 +113,7 @@ def plan(folder: Path) -> int:
         DemandPolicySection,
         NodePoolSection,
     )
-    from gridbridge.model.settings import QueueRequests
+    from gridbridge.model.key_settings import QueueRequests
 
     pools = {
         "small": NodePoolSection(

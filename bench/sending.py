@@ -22,7 +22,7 @@ from gridbridge.campaigns.store.root_campaign_file_reader import VerifiedCampaig
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
 
 SIZE, FEW, RUNS = 1000, 2000, sized(9, 2)  # tasks of an array, tasks of the short campaign, runs
 LAST = 2  # arrays that a call sends
@@ -79,7 +79,7 @@ class _Site:
             sent_s = _cpu_s(lambda: [self._send(ledger, content, at) for at in range(LAST)])
         return read_s, sent_s / LAST
 
-    def _read(self, ledger: RootLedger) -> VerifiedArrayTasks:
+    def _read(self, ledger: RootLedger) -> TasksOfVerifiedFile:
         brought = VerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
@@ -91,9 +91,9 @@ class _Site:
             section={},
             is_of_copies=False,
         )
-        return VerifiedArrayTasks(cast("AsUserArguments", order), brought, ledger)
+        return TasksOfVerifiedFile(cast("AsUserArguments", order), brought, ledger)
 
-    def _send(self, ledger: RootLedger, content: VerifiedArrayTasks, place: int) -> None:
+    def _send(self, ledger: RootLedger, content: TasksOfVerifiedFile, place: int) -> None:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])

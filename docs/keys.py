@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 from gridbridge.config import key_descriptions
 from gridbridge.config.policy_file import GROUPS
 from gridbridge.config.section_parsing import NamedSections, UnnamedSection
-from gridbridge.model.settings import config_key_description
+from gridbridge.model.key_settings import config_key_description
 from gridbridge.model.transfer.transfer_config_sections import KINDS
 
 

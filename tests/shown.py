@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gridbridge.model.published import (
-    PublishedClusterStatus,
+    PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedLoadValues,
     PublishedOpenTransfers,
@@ -60,9 +60,9 @@ def queue(
     return PublishedQueueOnHost(name=name, used=used, reserved=0, total=2, state=state, facts=facts)
 
 
-def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> PublishedClusterStatus:
+def cluster(name: str, *queues: PublishedQueueOnHost, **values: object) -> PublishedClusterAnswer:
     """Return a cluster that answered 4 s ago."""
-    quiet = PublishedClusterStatus(
+    quiet = PublishedClusterAnswer(
         cluster=name, asked_at=ago(4), taken_at=ago(4), pending=2, free_slots=0, queues=queues
     )
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words

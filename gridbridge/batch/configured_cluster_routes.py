@@ -10,8 +10,8 @@ from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.key_settings import QueueRequests
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueRequests
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,

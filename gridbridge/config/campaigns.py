@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     NotificationsSection,
     RunnerSection,
 )
-from gridbridge.model.settings import CLUSTER_NAME
+from gridbridge.model.key_settings import CLUSTER_NAME
 
 GROUPS: tuple[SectionsOfOneName, ...] = (
     UnnamedSection(name="runner", kind=RunnerSection),

@@ -22,7 +22,7 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderKind,
     SqueezeSection,
 )
-from gridbridge.model.settings import OBJECT_NAME
+from gridbridge.model.key_settings import OBJECT_NAME
 
 FOR_ALL = ("kind", "timeout_s")
 PROVIDER_DEFAULTS: Mapping[str, object] = {

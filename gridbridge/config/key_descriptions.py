@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.settings import QueueRequests, UserMap, config_key_description
+from gridbridge.model.key_settings import QueueRequests, UserMap, config_key_description
 
 Table: TypeAlias = Mapping[str, object]
 

@@ -24,7 +24,12 @@ from gridbridge.config.key_descriptions import (
     format_toml_value,
     subtable_or_empty,
 )
-from gridbridge.model.settings import OBJECT_NAME, ConfigTextFormat, UserMap, config_key_description
+from gridbridge.model.key_settings import (
+    OBJECT_NAME,
+    ConfigTextFormat,
+    UserMap,
+    config_key_description,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

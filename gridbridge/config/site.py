@@ -12,7 +12,7 @@ from gridbridge.config.key_descriptions import (
 )
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
-from gridbridge.model.settings import CLUSTER_NAME
+from gridbridge.model.key_settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"

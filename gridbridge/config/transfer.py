@@ -12,7 +12,7 @@ from gridbridge.config.key_descriptions import (
 )
 from gridbridge.config.section_parsing import NamedSections, SectionsOfOneName, UnnamedSection
 from gridbridge.model.cluster import why_no_transfer_queues
-from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
+from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
 from gridbridge.model.transfer.transfer_config_sections import (
     BreakerSection,
     PollerSection,

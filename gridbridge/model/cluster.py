@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.settings import (
+from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
     FAR_FOLDER,
     LOGIN_NAME,

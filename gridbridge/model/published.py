@@ -98,7 +98,7 @@ class PublishedQueueOnHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedClusterStatus:
+class PublishedClusterAnswer:
     """A cluster's last good answer, and the error of its last query."""
 
     cluster: str
@@ -227,7 +227,7 @@ class PublishedFilesSnapshot:
 
     service: PublishedServiceStatus | None = None
     load: PublishedLoadValues | None = None
-    clusters: Mapping[str, PublishedClusterStatus] = field(default_factory=dict)
+    clusters: Mapping[str, PublishedClusterAnswer] = field(default_factory=dict)
     drained: Mapping[str, PublishedClusterDrain] = field(default_factory=dict)
     breakers: Mapping[str, PublishedClusterBreaker] = field(default_factory=dict)
     transfers: tuple[PublishedTransfer, ...] = ()

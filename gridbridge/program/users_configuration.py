@@ -29,7 +29,7 @@ def load_users_configuration(path: str) -> tuple[Policy, str]:
         return in_force, error.problems[0]
 
 
-def load_with_home_cluster_section(path: str) -> Policy:
+def load_requiring_home_cluster(path: str) -> Policy:
     """Return a policy that has a section for the site's own cluster.
 
     Raises ConfigError if the section is missing.
@@ -49,7 +49,7 @@ def load_folder_or_site_config(folder: str, path: str) -> Policy:
     A folder needs no configuration file: without a file all keys have their defaults.
     """
     if not folder:
-        return load_with_home_cluster_section(path)
+        return load_requiring_home_cluster(path)
     if not path:
         return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
     return load_users_configuration(path)[0]

@@ -12,7 +12,7 @@ from gridbridge.decisions.site import (
     service_folder_space,
     stale_service_configuration,
     transfer_host_requirements,
-    transfer_queue_section,
+    transfer_queue_section_findings,
     transfer_queue_setup_findings,
     unconfigured_queues,
 )
@@ -34,7 +34,11 @@ from gridbridge.model.site.setup_findings_and_edits import (
     FindingSeverity,
     TransferSetupSituation,
 )
-from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts, StageDirFacts
+from gridbridge.model.site.transfer_host_facts import (
+    ClusterFacts,
+    PollerProcessFacts,
+    StageDirFacts,
+)
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.status_report import printable_text
 from gridbridge.program import rebalance_round_alerts
@@ -59,10 +63,10 @@ from gridbridge.site.queue_setup import (
 from gridbridge.site.site_inspection import (
     embedded_home_queue_slots,
     free_space_of_state_folders,
-    inspect_cell_version_and_clock,
     inspect_local_host,
     inspect_poller,
     is_writable_by_others,
+    query_cell_version_and_clock,
     transfer_queue_states,
 )
 from gridbridge.site.ssh_login_inspection import (
@@ -160,7 +164,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
         home = threads.submit(read_home_setup, policy, local_host_facts.this_host_name())
         cell_futures = {
-            name: threads.submit(inspect_cell_version_and_clock, name, policy, clock)
+            name: threads.submit(query_cell_version_and_clock, name, policy, clock)
             for name in policy.clusters
         }
         keys = threads.submit(inspect_ssh_keys, policy)
@@ -198,8 +202,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
-        yield transfer_queue_section.user_spool_limit_finding(
-            policy, transfer_queue_section.total_transfer_slots(policy)
+        yield transfer_queue_section_findings.user_spool_limit_finding(
+            policy, transfer_queue_section_findings.total_transfer_slots(policy)
         )
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
@@ -288,12 +292,12 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
     """Query every configured cluster, also clusters without a transfer queue."""
     names = tuple(policy.clusters)
-    facts = threads.map(lambda name: inspect_cell_version_and_clock(name, policy, clock), names)
+    facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
     return dict(zip(names, facts, strict=True))
 
 
 def _queue(
-    queue: str, future: Future[TransferSetupSituation], poller: PollerFacts | None
+    queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
 ) -> Iterator[CheckFinding]:
     """Check a transfer queue's set-up; unknown while one of its cells does not answer."""
     try:

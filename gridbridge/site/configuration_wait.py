@@ -6,7 +6,7 @@ from gridbridge.config import policy_file
 from gridbridge.decisions.site import stale_service_configuration
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.site.transfer_host_facts import PollerFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
 from gridbridge.program.configuration import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
@@ -37,12 +37,12 @@ def configuration_lag_reason() -> str:
     )
 
 
-def _look(clock: Clock) -> Callable[[], PollerFacts]:
+def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
     sha256 = sha256_of_file(policy_file.read_configuration_bytes(CONFIG))
     return lambda: inspect_poller(sha256, clock.now_s())
 
 
-def wait_for_configuration_reload(look: Callable[[], PollerFacts], clock: Clock) -> str:
+def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while (

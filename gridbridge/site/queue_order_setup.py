@@ -9,7 +9,7 @@ from gridbridge.decisions.site import transfer_queue_order
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
@@ -38,7 +38,7 @@ def plan_queue_sequence_numbers(
 ) -> tuple[SetupStep, ...]:
     """Return the steps that change sequence numbers, with a reason for each queue's number."""
     order = policy.site.queue_order
-    queue_offers = transfer_queue_offers(policy, folder)
+    queue_offers = transfer_queues_with_last_answers(policy, folder)
     if order is QueueOrder.SEQ_NO:
         changed = transfer_queue_order.restore_former_queue_numbers(queue_offers, _former(former))
     else:
@@ -89,7 +89,7 @@ def apply_queue_sequence_numbers(
         changes.delete_former_settings(former)
 
 
-def transfer_queue_offers(
+def transfer_queues_with_last_answers(
     policy: Policy, folder: str = PUBLISHED
 ) -> tuple[TransferQueueOffer, ...]:
     """Return the existing transfer queues with their clusters' last answers to the service.
@@ -117,7 +117,7 @@ def _offer(
     policy: Policy,
     name: str,
     number: str,
-    published: PublishedClusterStatus | None,
+    published: PublishedClusterAnswer | None,
     since: datetime,
 ) -> TransferQueueOffer:
     cluster = policy.queues[name].cluster

@@ -10,7 +10,7 @@ from gridbridge.batch.configured_cluster_routes import (
 from gridbridge.decisions.site import (
     stale_service_configuration,
     transfer_host_requirements,
-    transfer_queue_section,
+    transfer_queue_section_findings,
 )
 from gridbridge.decisions.site import transfer_queue_setup_findings as decisions
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
@@ -63,7 +63,7 @@ def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[
     request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
     findings = (
-        *transfer_queue_section.queue_section_findings(policy, request),
+        *transfer_queue_section_findings.queue_section_findings(policy, request),
         *decisions.transfer_setup_findings(situation),
     )
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
@@ -74,8 +74,8 @@ def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tu
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
-        transfer_queue_section.user_spool_limit_finding(
-            policy, transfer_queue_section.total_transfer_slots(policy, request)
+        transfer_queue_section_findings.user_spool_limit_finding(
+            policy, transfer_queue_section_findings.total_transfer_slots(policy, request)
         ),
         *(stage_dir_finding(name, stage) for name, stage in stages),
     )
@@ -137,7 +137,7 @@ def plan_queue_leftover_removal(
 def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
         *transfer_queue_removal_edits(situation, changes.read_former_settings()),
-        *transfer_queue_section.queue_section_removal_edits(policy, situation.wanted),
+        *transfer_queue_section_findings.queue_section_removal_edits(policy, situation.wanted),
     ]
     return setup_steps_of_edits(policy, edits)
 

@@ -32,7 +32,7 @@ from gridbridge.model.site.transfer_host_facts import (
     FolderFreeSpace,
     NonRootWritablePaths,
     PathFacts,
-    PollerFacts,
+    PollerProcessFacts,
     ServiceConfigurationFacts,
     TransferHostFacts,
 )
@@ -100,7 +100,7 @@ def is_writable_by_others(folder: str) -> bool:
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
-def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
+def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
     """Return whether the poller runs, the age of its values, and the configuration it has read.
 
     Without a digest (None) the configuration is not compared: the poller reads another file.
@@ -115,7 +115,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s
-    return PollerFacts(
+    return PollerProcessFacts(
         is_running=poller_lock.is_poller_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
@@ -125,7 +125,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
     )
 
 
-def inspect_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
+def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why it did not answer."""
     remote = configured_cluster_address(policy, cluster)
     return adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())

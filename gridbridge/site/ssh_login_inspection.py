@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.key_settings import UserMap
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import UserMap
 from gridbridge.model.site.transfer_host_facts import SshKeyLoginFacts, StageDirFacts
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.shell import local_host_facts, remote_stage_folder, ssh

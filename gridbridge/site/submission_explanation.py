@@ -199,7 +199,7 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
-        offers = queue_order_setup.transfer_queue_offers(policy)
+        offers = queue_order_setup.transfer_queues_with_last_answers(policy)
     except GridbridgeError:  # the rest of the explanation is printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]

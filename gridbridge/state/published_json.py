@@ -18,7 +18,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.published import (
     PublishedBreakersOfClusters,
-    PublishedClusterStatus,
+    PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedLoadValues,
     PublishedOpenTransfers,
@@ -172,11 +172,11 @@ def _load(folder: str) -> PublishedLoadValues | None:
     )
 
 
-def read_published_clusters(folder: str) -> Iterator[PublishedClusterStatus]:
+def read_published_clusters(folder: str) -> Iterator[PublishedClusterAnswer]:
     """Read the published status of each cluster."""
     for name in sorted(safe_files.list_folder(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
-            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterStatus)
+            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterAnswer)
             if shown:
                 yield shown
 

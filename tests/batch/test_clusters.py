@@ -15,8 +15,8 @@ from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, t
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
 from gridbridge.model.cluster import Cluster, ClusterKind, EndPushKind
+from gridbridge.model.key_settings import QueueRequests, UserMap
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueRequests, UserMap
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (

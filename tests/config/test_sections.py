@@ -12,8 +12,8 @@ from gridbridge.config import policy_file
 from gridbridge.config.key_descriptions import Table, subtable_or_empty
 from gridbridge.config.section_parsing import SectionsOfOneName, UnnamedSection
 from gridbridge.model import cluster
+from gridbridge.model.key_settings import setting
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import setting
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.transfer import transfer_config_sections
 

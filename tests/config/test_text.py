@@ -13,9 +13,7 @@ from gridbridge.config import key_descriptions, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, EndPushKind
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, SqueezeSection
-from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.model.settings import (
+from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
     ANY_TEXT,
@@ -30,6 +28,8 @@ from gridbridge.model.settings import (
     UserMap,
     config_key_description,
 )
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     AMOUNT,

@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.decisions.site.stale_service_configuration import find_unreloadable_changes
 from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.key_settings import UserMap
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import UserMap
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue
 

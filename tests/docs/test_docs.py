@@ -18,7 +18,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.fixed_paths import HOME
-from gridbridge.model.settings import ConfigKeyDescription
+from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches

@@ -65,7 +65,7 @@ NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/acts/"),
     *(
         "campaigns/store/deleted_and_missing_task_rows",
-        "campaigns/store/nikita_host_clocks",
+        "campaigns/store/clocks_at_last_nikita_cycle",
         "campaigns/store/campaign_files",
         "campaigns/store/campaign_number_register",
     ),

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.policy import Policy
-from gridbridge.model.settings import (
+from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
     OBJECT_NAME,
@@ -15,6 +14,7 @@ from gridbridge.model.settings import (
     ConfigTextFormat,
     config_key_description,
 )
+from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.settings import UserMap
+from gridbridge.model.key_settings import UserMap
 
 USERS = UserMap(alice="al", bob="carol")
 

@@ -16,9 +16,9 @@ from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import GridEngineCell, OarServer
-from gridbridge.privileged.arrays import campaign_array_job
+from gridbridge.privileged.arrays import campaign_array_job_spec
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
 from gridbridge.privileged.owner import AsUserRequestRefusal
 
 AT: dict[str, Any] = {
@@ -52,7 +52,7 @@ def read(
         is_of_copies=is_of_copies,
     )
     with RootLedger(12, str(folder / "ledger")) as ledger:
-        found = VerifiedArrayTasks(
+        found = TasksOfVerifiedFile(
             cast("AsUserArguments", order), VerifiedCampaignFiles(12, str(folder)), ledger
         )
         return tuple(
@@ -161,11 +161,13 @@ def test_root_splits_no_parameters_into_words(
 ) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
-    really = campaign_array_job.split_task_parameters
+    really = campaign_array_job_spec.split_task_parameters
     monkeypatch.setattr(
-        campaign_array_job, "split_task_parameters", lambda line: split.append(line) or really(line)
+        campaign_array_job_spec,
+        "split_task_parameters",
+        lambda line: split.append(line) or really(line),
     )
-    monkeypatch.setattr(VerifiedArrayTasks, "spec", lambda *_: [*split])
+    monkeypatch.setattr(TasksOfVerifiedFile, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))
 
@@ -177,7 +179,7 @@ def test_parameters_that_gridsub_would_not_take_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Half a gigabyte of them would be several in root's hands."""
-    monkeypatch.setattr(campaign_array_job, name, 9)
+    monkeypatch.setattr(campaign_array_job_spec, name, 9)
 
     assert read(tmp_path, "0:1", line="a 1234567")
     with pytest.raises(AsUserRequestRefusal, match="a task's parameters have at most"):

@@ -7,8 +7,8 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.program import ownerless_jobs
-from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
+from gridbridge.program import jobs_of_removed_accounts
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 
 NAME, ARRAY = "gb.alpha.7.0.1", "gc.alpha.12.1"
 SITE = """
@@ -71,7 +71,7 @@ def policy(tmp_path: Path) -> Policy:
 def test_the_job_of_a_transfer_is_deleted(beta: Beta, policy: Policy, job: str) -> None:
     beta.has("alice", NAME)
 
-    ownerless_jobs.delete_ownerless_job(policy, "beta", "alice", NAME, job)
+    jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, job)
 
     assert beta.is_empty
 
@@ -81,7 +81,7 @@ def test_no_other_job_is_deleted(beta: Beta, policy: Policy, owner: str, account
     """Not another person's under our name, and not another transfer's under the same id."""
     beta.has(owner, account)
 
-    ownerless_jobs.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
+    jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
 
     assert not beta.is_empty
 
@@ -95,19 +95,24 @@ def test_a_service_that_may_not_delete_says_what_would_mend_that(
     with pytest.raises(
         OwnerlessJobNotDeleted, match=r"gone, and gridbridge can.t delete 41 at beta"
     ):
-        ownerless_jobs.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
+        jobs_of_removed_accounts.delete_ownerless_job(policy, "beta", "alice", NAME, "41")
 
 
 def test_an_array_is_deleted_and_its_id_is_told(beta: Beta, policy: Policy) -> None:
     beta.has("alice", ARRAY)
 
-    assert ownerless_jobs.delete_ownerless_array(policy, "beta", "alice", ARRAY, (41, 0)) == 41
+    assert (
+        jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (41, 0))
+        == 41
+    )
     assert beta.is_empty
 
 
 def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -> None:
     """Root's ledger has its intent, and no id: nothing there bears its name."""
-    assert ownerless_jobs.delete_ownerless_array(policy, "beta", "alice", ARRAY, (0,)) == 0
+    assert (
+        jobs_of_removed_accounts.delete_ownerless_array(policy, "beta", "alice", ARRAY, (0,)) == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,4 +134,6 @@ def test_what_root_can_do_depends_on_the_batch_system(
     policy = policy_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 
-    assert expected in str(ownerless_jobs._not_deleted(policy, "beta", "alice", "41", error))
+    assert expected in str(
+        jobs_of_removed_accounts._not_deleted(policy, "beta", "alice", "41", error)
+    )

@@ -32,7 +32,7 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
     with pytest.raises(ConfigError) as told:
-        users_configuration.load_with_home_cluster_section(str(other))
+        users_configuration.load_requiring_home_cluster(str(other))
 
     wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'

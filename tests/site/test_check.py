@@ -14,7 +14,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     FindingSeverity,
     TransferSetupSituation,
 )
-from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
@@ -59,7 +59,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     )
     why = 'FILE: [queue.transfer-b] cluster = "b": jobs of this queue are at "c"'
     known = ServiceConfigurationFacts(is_same=False, refused=(why,))
-    poller = PollerFacts(is_running=True, age_s=1.0, configuration=known)
+    poller = PollerProcessFacts(is_running=True, age_s=1.0, configuration=known)
     monkeypatch.setattr(service, "inspect_poller", lambda *_: poller)
 
     report = service.check_site(Clock(), str(path))

@@ -6,7 +6,7 @@ from itertools import chain, repeat
 import pytest
 
 from gridbridge.decisions.site.stale_service_configuration import OLDER_IN_FORCE
-from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration_reload
 
@@ -24,9 +24,9 @@ class Service(Clock):
         super().__init__(steady=lambda: self.passed_s)
         self._seen: Iterator[ServiceConfigurationFacts | None] = chain(seen, repeat(seen[-1]))
 
-    def look(self) -> PollerFacts:
+    def look(self) -> PollerProcessFacts:
         """Return what is seen next."""
-        return PollerFacts(is_running=True, configuration=next(self._seen))
+        return PollerProcessFacts(is_running=True, configuration=next(self._seen))
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""

@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
+from gridbridge.model.key_settings import UserMap
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import UserMap
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import ssh_login_inspection
 

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.shell import safe_files
 from gridbridge.site import queue_order_setup
 from gridbridge.state import published_json
@@ -57,7 +57,7 @@ def policy(order: str) -> Policy:
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
     """Publish that a cluster said so many seconds ago how many of its four slots are free."""
     at = datetime.now(UTC) - timedelta(seconds=seconds)
-    told = PublishedClusterStatus(
+    told = PublishedClusterAnswer(
         cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
     )
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)

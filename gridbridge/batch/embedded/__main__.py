@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 
 from gridbridge.batch.embedded import embedded_job_control, keeper
-from gridbridge.batch.embedded.embedded_job import (
+from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJob,
     EmbeddedJobEnd,
     EmbeddedJobRequest,

@@ -7,8 +7,8 @@ A verb whose process was killed is repeated by its caller.
 from signal import SIGCONT, SIGKILL, SIGSTOP
 
 from gridbridge.batch.embedded import queue_methods
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
 from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob
 from gridbridge.batch.embedded.job_store import (
     EmbeddedJobStore,
     EmbeddedRequestRefused,

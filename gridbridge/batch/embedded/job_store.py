@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from gridbridge.batch.embedded import process_identity
-from gridbridge.batch.embedded.embedded_commands import OWN
-from gridbridge.batch.embedded.embedded_job import (
+from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedArrayTaskEnd,
     EmbeddedJob,
     EmbeddedJobEnd,
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
+from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.living_job_keepers import JobKeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.settings import OBJECT_NAME
+from gridbridge.model.key_settings import OBJECT_NAME
 
 FILE = "jobs.db"
 PATIENCE_S = 10.0  # lock timeout; transactions take milliseconds

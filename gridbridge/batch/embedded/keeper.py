@@ -19,16 +19,16 @@ from contextlib import suppress
 
 from gridbridge.batch.embedded import process_identity, queue_methods
 from gridbridge.batch.embedded import task_walltime_and_preemption as limits
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.first_process import (
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.queue_methods import job_private_folder
+from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
+from gridbridge.batch.embedded.two_step_job_start import (
     SCRIPT,
     TMPDIR,
     EmbeddedJobFirstProcess,
     EmbeddedJobNotStarted,
 )
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.queue_methods import job_private_folder
-from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
 LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)

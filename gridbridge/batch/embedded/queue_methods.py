@@ -4,9 +4,9 @@ A starter replaces the job, methods replace signals, and an epilog runs after th
 sensor is called if a job waits for the queue; without fresh load values the queue is closed.
 """
 
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransferQueue
-from gridbridge.batch.embedded.first_process import SCRIPT, Program, embedded_job_environment
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedTransferQueue
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.two_step_job_start import SCRIPT, Program, embedded_job_environment
 from gridbridge.errors import CommandFailed
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.runner import run_program

@@ -11,7 +11,7 @@ from contextlib import suppress
 from math import inf
 from signal import SIGKILL, SIGUSR2
 
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.process_identity import signal_job_process_group
 

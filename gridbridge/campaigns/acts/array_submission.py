@@ -36,7 +36,7 @@ from gridbridge.model.fixed_paths import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.program import ownerless_jobs
+from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.runner import CompletedProgram
 
 REFUSED = 2
@@ -128,7 +128,7 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
     """
     name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
-    return ownerless_jobs.delete_ownerless_array(
+    return jobs_of_removed_accounts.delete_ownerless_array(
         policy, array.cluster, owner, name, (*ids, array.job_id)
     )
 

@@ -74,11 +74,11 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 
 def _outputs(
     options: Mapping[str, Any], _: Sequence[str]
-) -> relay_to_transfer_host.RelayedOutputFiles:
+) -> relay_to_transfer_host.RelayedCommandOutputFiles:
     """Return where the transfer host puts fetched files, and where they are put on this host."""
     number = options["number"]
     to = options["to"]
-    return relay_to_transfer_host.RelayedOutputFiles(
+    return relay_to_transfer_host.RelayedCommandOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 

@@ -206,13 +206,13 @@ def _range(text: str | None) -> Callable[[int], bool]:
 
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
-) -> relay_to_transfer_host.RelayedOutputFiles | None:
+) -> relay_to_transfer_host.RelayedCommandOutputFiles | None:
     """Return where the transfer host writes the plot, and where it is put on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return relay_to_transfer_host.RelayedOutputFiles(
+    return relay_to_transfer_host.RelayedCommandOutputFiles(
         words=drawn, to=folder or ".", says=options["picture"]
     )
 

@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendReasons
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_file_formats, published_json
@@ -193,7 +193,7 @@ def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     if last and cluster in last.free_slots:
         return last.free_slots[cluster]
     polled = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", PublishedClusterStatus
+        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", PublishedClusterAnswer
     )
     return polled.free_slots if polled and not polled.trouble else None
 

@@ -46,7 +46,7 @@ def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayedOutputFiles:
+class RelayedCommandOutputFiles:
     """Files that a relayed command writes into its folder `out`, and their folder on this host."""
 
     words: tuple[str, ...]  # arguments of the relayed command
@@ -55,7 +55,7 @@ class RelayedOutputFiles:
     is_chosen: bool = True  # named by the user; any other folder must be the user's own
 
 
-Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedOutputFiles | None]
+Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
 
 
 def run_here_or_on_transfer_host(
@@ -113,7 +113,9 @@ def run_on_transfer_host(
     return UNANSWERED if is_begun else lost
 
 
-def run_and_fetch_output_files(transfer_host: str, name: str, files: RelayedOutputFiles) -> int:
+def run_and_fetch_output_files(
+    transfer_host: str, name: str, files: RelayedCommandOutputFiles
+) -> int:
     """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import nikita_deletion_planning as rules
-from gridbridge.decisions.campaigns.task_preemption_planning import is_request_of_preemption
+from gridbridge.decisions.campaigns.task_preemption_planning import is_same_local_request
 from gridbridge.model.campaigns.nikita_deletion_values import NikitaDeletionPlan, NikitaSituation
 from gridbridge.model.campaigns.preemption import BlockedLocalRequest
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 
 PROGRAM = "nikita"
 
@@ -34,7 +34,7 @@ def _decisive(
     """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
         if any(
-            request.cluster == way.cluster and is_request_of_preemption(request.asked, way)
+            request.cluster == way.cluster and is_same_local_request(request.asked, way)
             for way in plan.ways
         ):
             yield request

@@ -17,7 +17,7 @@ from gridbridge.campaigns.runner.owner_requests import (
     Do,
     execute_owner_request,
 )
-from gridbridge.campaigns.store import campaign_files, nikita_host_clocks
+from gridbridge.campaigns.store import campaign_files, clocks_at_last_nikita_cycle
 from gridbridge.campaigns.store.deleted_and_missing_task_rows import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
@@ -246,7 +246,7 @@ class HostClockWatch:
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
-        before = nikita_host_clocks.read_nikita_host_clocks(self._path)
+        before = clocks_at_last_nikita_cycle.read_nikita_host_clocks(self._path)
         now = HostClockReadings(
             boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
@@ -259,7 +259,7 @@ class HostClockWatch:
         """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
         try:
             if self._seen:
-                nikita_host_clocks.save_nikita_host_clocks(self._seen, self._path)
+                clocks_at_last_nikita_cycle.save_nikita_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 

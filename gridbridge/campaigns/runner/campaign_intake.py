@@ -45,7 +45,7 @@ from gridbridge.model.campaigns.owner_request import OwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer_message import shorten_reason
-from gridbridge.program.encoding import decode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota

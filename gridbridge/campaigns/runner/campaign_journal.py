@@ -8,7 +8,7 @@ from typing import Any
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 
 PROGRAM = "runner"
 

@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.program import users_configuration
-from gridbridge.program.encoding import decode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,8 @@ from gridbridge.model.campaigns.published_campaigns import (
 )
 from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndCounts
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED
-from gridbridge.model.published import PublishedClusterStatus
-from gridbridge.program.encoding import decode_model_value
+from gridbridge.model.published import PublishedClusterAnswer
+from gridbridge.program.model_values_as_json import decode_model_value
 from gridbridge.state import published_json as shown
 
 POLLED_FOR = timedelta(minutes=10)  # oldest usable poller snapshot before the runner's cycle
@@ -63,7 +63,7 @@ def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignClust
 def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
     """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
     polled = shown.read_published_value(
-        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterStatus
+        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer
     )
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from math import inf
 
-from gridbridge.decisions.campaigns.campaign_event_rules import campaigns_that_gave_up_conflicts
+from gridbridge.decisions.campaigns.campaign_event_rules import campaigns_with_given_up_conflicts
 from gridbridge.decisions.wrapper_end import (
     was_job_preempted,
     why_job_not_started,
@@ -122,7 +122,7 @@ class MissingAttemptJudge:
     ) -> None:
         """Take the campaigns, the open events, and nikita's marks by array and index."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
-        self._given_up = campaigns_that_gave_up_conflicts(events)
+        self._given_up = campaigns_with_given_up_conflicts(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
 

@@ -244,7 +244,9 @@ def update_conflicting_end_events(
             book.close(event, situation.at)
 
 
-def campaigns_that_gave_up_conflicts(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
+def campaigns_with_given_up_conflicts(
+    events: Iterable[CampaignEvent],
+) -> frozenset[CampaignCluster]:
     """Return campaigns and clusters whose owners gave up tasks with conflicting ends."""
     confirmed = (
         event for event in events if event.code is CampaignEventCode.DISPUTED and event.until

@@ -11,8 +11,8 @@ from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratio
 from gridbridge.decisions.campaigns.metascheduler import explain_campaign_order
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
-from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
+from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
 from gridbridge.model.campaigns.cycle_plan import (

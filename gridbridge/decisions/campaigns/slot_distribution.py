@@ -16,8 +16,8 @@ from gridbridge.decisions.campaigns.metascheduler import (
     fair_share_claimant,
     rank_campaign_offers,
 )
-from gridbridge.decisions.campaigns.scheduler_task_counts import SchedulerTaskCounts
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentTaskBacklog
+from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import SchedulerTaskCounts
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (

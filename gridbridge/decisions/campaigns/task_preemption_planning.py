@@ -140,7 +140,7 @@ def _job_name(way: PreemptedTasks) -> str:
     return f"{way.job}.{way.task}" if way.task else str(way.job)
 
 
-def is_request_of_preemption(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
+def is_same_local_request(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
     """Say whether a waiting request is that of a preemption."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
@@ -149,9 +149,7 @@ def recheck_preemption(
     way: PreemptedTasks, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> PreemptedTasks | None:
     """Return a preemption by newer cluster data; None if it would end other tasks."""
-    shortages = tuple(
-        shortage for shortage in cell.asked if is_request_of_preemption(shortage, way)
-    )
+    shortages = tuple(shortage for shortage in cell.asked if is_same_local_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(
         find_blocked_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours)

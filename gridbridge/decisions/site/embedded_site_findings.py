@@ -14,7 +14,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
 )
-from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.status_report import with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
@@ -22,7 +22,10 @@ START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missin
 
 
 def embedded_site_findings(
-    poller: PollerFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
+    poller: PollerProcessFacts,
+    cells: Mapping[str, ClusterFacts],
+    slots: Mapping[str, int],
+    policy: Policy,
 ) -> Iterator[CheckFinding]:
     """Check an embedded site's poller, clusters and queues; `slots` by queue."""
     yield _poller(poller, policy.poller.stale_s)
@@ -34,7 +37,7 @@ def embedded_site_findings(
             yield _queue(name, slots, policy)
 
 
-def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
+def _poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
         return CheckFinding(
             item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago"

@@ -16,7 +16,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 )
 from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
-    PollerFacts,
+    PollerProcessFacts,
     SshKeyLoginFacts,
     StageDirFacts,
     TransferHostFacts,
@@ -94,7 +94,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
     )
 
 
-def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
+def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
     right = f"values no older than {policy.poller.stale_s:g} s"
     if poller.is_running is False:
         words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""

@@ -12,7 +12,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEdit,
     SetupEditVerb,
 )
-from gridbridge.model.site.transfer_host_facts import PollerFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
@@ -22,19 +22,19 @@ AWAIT_RELOAD_EDIT = SetupEdit(
 NEW_IN_FORCE = "the new one"
 
 
-def is_new_configuration_refused(poller: PollerFacts) -> bool:
+def is_new_configuration_refused(poller: PollerProcessFacts) -> bool:
     """Say whether the running service rejects the valid gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and bool(configuration.refused)
 
 
-def is_config_reload_awaited(poller: PollerFacts) -> bool:
+def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
     """Say whether the running service has not yet read the gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and not configuration.refused
 
 
-def stale_configuration_reason(poller: PollerFacts) -> str:
+def stale_configuration_reason(poller: PollerProcessFacts) -> str:
     """Say why the running service does not use gridbridge.toml on disk."""
     wrong = (
         finding
@@ -45,7 +45,7 @@ def stale_configuration_reason(poller: PollerFacts) -> str:
 
 
 def stale_configuration_findings(
-    poller: PollerFacts, is_right: bool = True
+    poller: PollerProcessFacts, is_right: bool = True
 ) -> Iterator[CheckFinding]:
     """Report a running service that does not use gridbridge.toml on disk.
 

@@ -20,7 +20,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SharedSettingUndo,
     TransferSetupSituation,
 )
-from gridbridge.model.site.transfer_host_facts import PollerFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts
 from gridbridge.model.status_report import with_noun
 
 SENSOR = f"{METHODS}/sensor"
@@ -134,7 +134,7 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
 
 
 def sensor_load_value_findings(
-    situation: TransferSetupSituation, poller: PollerFacts
+    situation: TransferSetupSituation, poller: PollerProcessFacts
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster.
 
@@ -155,7 +155,9 @@ def sensor_load_value_findings(
     return (_unreported(situation, poller, name),)
 
 
-def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
+def _unreported(
+    situation: TransferSetupSituation, poller: PollerProcessFacts, value: str
+) -> CheckFinding:
     """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
@@ -177,7 +179,7 @@ def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: s
     )
 
 
-def _late(situation: TransferSetupSituation, poller: PollerFacts) -> str:
+def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
     """Say why load values are not reported yet; empty if the report is overdue."""
     patience_s, configuration = _patience_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:

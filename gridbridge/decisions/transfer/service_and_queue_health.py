@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
 from gridbridge.model.published import (
-    PublishedClusterStatus,
+    PublishedClusterAnswer,
     PublishedFilesSnapshot,
     PublishedQueueOnHost,
     PublishedTransferQueue,
@@ -70,7 +70,7 @@ def first_configuration_problem(problems: Sequence[str]) -> str:
 
 
 def report_cluster_reachability(
-    cluster: PublishedClusterStatus, now: datetime
+    cluster: PublishedClusterAnswer, now: datetime
 ) -> ClusterStatusReport:
     """Report whether a cluster answers, and its waiting jobs and free slots."""
     return ClusterStatusReport(
@@ -103,7 +103,7 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
     return f"{failed}. One job is let in."
 
 
-def cluster_silence(cluster: PublishedClusterStatus | None, now: datetime) -> str:
+def cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
     """Describe a cluster's silence, its begin and cause; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
@@ -113,7 +113,7 @@ def cluster_silence(cluster: PublishedClusterStatus | None, now: datetime) -> st
     return f"has not answered {since}: {cluster.trouble}"
 
 
-def _freshness(cluster: PublishedClusterStatus, now: datetime) -> str:
+def _freshness(cluster: PublishedClusterAnswer, now: datetime) -> str:
     assert cluster.taken_at
     return f"answered {format_duration(now - cluster.taken_at)} ago"
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.settings import UserMap
+from gridbridge.model.key_settings import UserMap
 from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 

@@ -15,7 +15,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 from gridbridge.program.decision_journal import DecisionJournalEntry, make_journal_entry
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]

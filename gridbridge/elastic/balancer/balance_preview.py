@@ -150,7 +150,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 def load_balance_configuration(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; raise ConfigError for an invalid file."""
-    return users_configuration.load_with_home_cluster_section(path)
+    return users_configuration.load_requiring_home_cluster(path)
 
 
 def apply_command_line_rules(
@@ -165,7 +165,7 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
 
     Raises ClusterStateUnknown or StandardOutputUnwritable when saving fails.
     """
-    policy = users_configuration.load_with_home_cluster_section(path)
+    policy = users_configuration.load_requiring_home_cluster(path)
     observed_or_saved_cell.save_balancer_round_inputs(policy, folder, now)
 
 
@@ -240,7 +240,7 @@ def explain_balance_of_job_or_host(
         and is_site_owned_host(explanation.node)
     ):
         tags = tags_by_short_host_name(
-            host_tags.read_host_tags(users_configuration.load_with_home_cluster_section(path))
+            host_tags.read_host_tags(users_configuration.load_requiring_home_cluster(path))
         )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation

@@ -12,7 +12,7 @@ from gridbridge.model.elastic.owned_nodes import (
     BalancerHostClocks,
     PoolFailureRecord,
 )
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.state.database import StateFile
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"

@@ -11,7 +11,7 @@ from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, Sta
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.fixed_paths import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 
@@ -73,13 +73,13 @@ def _elsewhere(
             if instance.queue == name and instance.is_usable
         )
         remote = published_json.read_published_value(
-            f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterStatus
+            f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterAnswer
         )
         if free_here and remote and _is_open(remote, situation.now):
             yield name, min(free_here, remote.free_slots or 0)
 
 
-def _is_open(remote: PublishedClusterStatus, now: datetime) -> bool:
+def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
     is_known = remote.taken_at is not None and abs(now - remote.taken_at) <= LATELY
     return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
 

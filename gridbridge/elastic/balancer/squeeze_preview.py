@@ -151,6 +151,6 @@ def change_standby_tag(
     Raises CommandLineMistake for an unknown host, ClusterStateUnknown without the cell, and
     CommandFailed.
     """
-    policy = users_configuration.load_with_home_cluster_section(path)
+    policy = users_configuration.load_requiring_home_cluster(path)
     host_tags.require_execution_host(policy, host)
     return host_tags.change_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

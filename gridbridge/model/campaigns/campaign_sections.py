@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.settings import ConfigTextFormat, setting
+from gridbridge.model.key_settings import ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.settings import ConfigTextFormat
+from gridbridge.model.key_settings import ConfigTextFormat
 
 
 class NotificationSeverity(StrEnum):

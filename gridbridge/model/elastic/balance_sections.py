@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.settings import ASKED, OBJECT_NAME, ConfigTextFormat, QueueRequests, setting
+from gridbridge.model.key_settings import (
+    ASKED,
+    OBJECT_NAME,
+    ConfigTextFormat,
+    QueueRequests,
+    setting,
+)
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.errors import ParseError
+from gridbridge.model.key_settings import ConfigTextFormat
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
-from gridbridge.model.settings import ConfigTextFormat
 
 DATASET_NAME = ConfigTextFormat(
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}").fullmatch,

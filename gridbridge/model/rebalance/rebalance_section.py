@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gridbridge.model.settings import ABSOLUTE_PATH, CLUSTER_NAME, about, setting
+from gridbridge.model.key_settings import ABSOLUTE_PATH, CLUSTER_NAME, about, setting
 
 GB = 1_000_000_000
 

@@ -46,7 +46,7 @@ class ServiceConfigurationFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PollerFacts:
+class PollerProcessFacts:
     """The poller's process, its published load values and its configuration."""
 
     is_running: bool | None  # a process holds the poller's lock; None: not visible to this user
@@ -105,7 +105,7 @@ class TransferHostFacts:
     sudoers: str = ""
     import_trouble: str = ""
     room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space by folder
-    poller: PollerFacts = PollerFacts(is_running=False)
+    poller: PollerProcessFacts = PollerProcessFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from gridbridge.model import grid_engine_amounts
-from gridbridge.model.settings import (
+from gridbridge.model.key_settings import (
     ANY_TEXT,
     ASKED,
     CLUSTER_NAME,

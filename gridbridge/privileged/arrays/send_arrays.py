@@ -15,7 +15,7 @@ from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays.array_send_progress import SendProgress
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments, is_array_number
-from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
 from gridbridge.privileged.arrays.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.owner import OwnerAccountUnavailable
@@ -47,18 +47,18 @@ def submit_arrays(order: AsUserArguments, ledger: RootLedger) -> "Iterator[str]"
     return (sent_array.line() for sent_array in sent)
 
 
-def _read(order: AsUserArguments, ledger: RootLedger) -> VerifiedArrayTasks:
+def _read(order: AsUserArguments, ledger: RootLedger) -> TasksOfVerifiedFile:
     brought = VerifiedCampaignFiles(order.campaign)
     owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
-    return VerifiedArrayTasks(order, brought, ledger)
+    return TasksOfVerifiedFile(order, brought, ledger)
 
 
 class ArraySender:
     """The arrays of one send-arrays call; root notes each step in the ledger."""
 
     def __init__(
-        self, order: AsUserArguments, ledger: RootLedger, content: VerifiedArrayTasks | None
+        self, order: AsUserArguments, ledger: RootLedger, content: TasksOfVerifiedFile | None
     ) -> None:
         self._order = order
         self._ledger = ledger

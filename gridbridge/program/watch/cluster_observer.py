@@ -11,8 +11,8 @@ from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
+from gridbridge.model.key_settings import UserMap
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.settings import UserMap
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.work.thread_pools import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock

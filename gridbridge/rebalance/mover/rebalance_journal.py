@@ -12,7 +12,7 @@ from gridbridge.program.decision_journal import (
     InputsNotJournalled,
     make_journal_entry,
 )
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.rebalance.mover.rebalance_decision import (
     RebalancePlan,
     RebalanceScope,

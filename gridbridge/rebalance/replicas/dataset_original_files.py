@@ -21,7 +21,7 @@ RIGHT = "expected a readable file or folder of your own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalFiles:
+class DatasetOriginalFiles:
     """The files of an original, with names relative to `top`, and their checksums."""
 
     top: str
@@ -35,7 +35,7 @@ def dataset_top_folder(path: str, *, is_tree: bool) -> str:
     return path if is_tree else os.path.dirname(path)
 
 
-def checksum_original_files(path: str) -> OriginalFiles:
+def checksum_original_files(path: str) -> DatasetOriginalFiles:
     """Read all files of an original and return their checksums.
 
     Raises GridbridgeError for a file that can't be read.
@@ -72,7 +72,7 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
         return False
 
 
-def _survey(path: str) -> OriginalFiles:
+def _survey(path: str) -> DatasetOriginalFiles:
     facts = os.stat(path)
     is_tree = stat.S_ISDIR(facts.st_mode)
     if facts.st_uid != os.geteuid():
@@ -85,7 +85,7 @@ def _survey(path: str) -> OriginalFiles:
         raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
     read = {name: _read(f"{top}/{name}") for name in names}
     sums = {name: digest for name, (digest, _) in read.items()}
-    return OriginalFiles(
+    return DatasetOriginalFiles(
         top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums
     )
 

@@ -225,7 +225,7 @@ def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
 
 
 def _new(
-    name: str, path: str, wished: int, original: dataset_original_files.OriginalFiles
+    name: str, path: str, wished: int, original: dataset_original_files.DatasetOriginalFiles
 ) -> Dataset:
     return Dataset(
         name=name,

@@ -159,7 +159,7 @@ class OwnerReplicaManager:
             )
         return LocalOrSshFolder(
             login=best.login,
-            folder=storage_area_access.resolve_account_folder(best).replica(dataset.name),
+            folder=storage_area_access.storage_area_with_account_folder(best).replica(dataset.name),
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:

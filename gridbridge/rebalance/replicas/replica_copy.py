@@ -82,7 +82,8 @@ class ReplicaCopier:
         """
         name, wrong = dataset.name, ""
         target = LocalOrSshFolder(
-            login=area.login, folder=storage_area_access.resolve_account_folder(area).part(name)
+            login=area.login,
+            folder=storage_area_access.storage_area_with_account_folder(area).part(name),
         )
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)

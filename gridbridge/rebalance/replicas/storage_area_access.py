@@ -228,7 +228,7 @@ class ReplicaChecksums:
     sums: dict[str, str]
 
 
-def resolve_account_folder(area: StorageArea) -> StorageArea:
+def storage_area_with_account_folder(area: StorageArea) -> StorageArea:
     """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]

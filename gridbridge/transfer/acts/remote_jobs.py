@@ -20,7 +20,7 @@ from gridbridge.model.transfer_message import (
     shorten_reason,
 )
 from gridbridge.model.transfer_route import Away
-from gridbridge.program import ownerless_jobs
+from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.acts.local_tasks import LocalTaskActs
 from gridbridge.transfer.acts.verdict_files import StarterVerdictFiles
@@ -55,7 +55,7 @@ class RemoteJobActs:
         Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
         """
         job = str(transfer.remote_id or "")
-        ownerless_jobs.delete_ownerless_job(
+        jobs_of_removed_accounts.delete_ownerless_job(
             self._policy, transfer.remote, transfer.owner, transfer.name, job
         )
 

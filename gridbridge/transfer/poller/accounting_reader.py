@@ -108,7 +108,7 @@ class AccountingReader:
         records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
         return AccountingFileReading(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
-            records=tuple(transfer_accounting_records(records, self.cursor.cluster, self._cluster)),
+            records=tuple(remote_job_usage_records(records, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
             lost=step.lost,
         )
@@ -118,7 +118,7 @@ class AccountingReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def transfer_accounting_records(
+def remote_job_usage_records(
     lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: Cluster
 ) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transfers' remote jobs from parsed accounting lines."""

@@ -32,7 +32,7 @@ from gridbridge.program.decision_journal import (
     DecisionJournalEntry,
     make_journal_entry,
 )
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_line_quota import LogQuota
 

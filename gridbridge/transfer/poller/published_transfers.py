@@ -21,8 +21,8 @@ from gridbridge.model.published import (
     PublishedAccountingPositions,
     PublishedAccountingProgress,
     PublishedBreakersOfClusters,
+    PublishedClusterAnswer,
     PublishedClusterBreaker,
-    PublishedClusterStatus,
     PublishedConfigurationStatus,
     PublishedOpenTransfers,
     PublishedQueueOnHost,
@@ -142,9 +142,9 @@ def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
 
 def published_cluster(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
-) -> PublishedClusterStatus:
+) -> PublishedClusterAnswer:
     """Return a cluster's published row: the last snapshot and the last query's error."""
-    return PublishedClusterStatus(
+    return PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
         taken_at=last.taken_at if last else None,

@@ -10,7 +10,7 @@ from gridbridge.errors import ConflictingEnds, GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer_message import TransferMessage, shorten_reason
-from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.thread_pools import OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import TransferActRunner

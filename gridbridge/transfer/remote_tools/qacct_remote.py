@@ -32,7 +32,7 @@ from gridbridge.model.transfer_name import (
 from gridbridge.program import status_and_why_reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
-from gridbridge.transfer.poller.accounting_reader import transfer_accounting_records
+from gridbridge.transfer.poller.accounting_reader import remote_job_usage_records
 from gridbridge.transfer.store import usage_rows as accounts
 
 ANYBODY = "*"
@@ -233,7 +233,7 @@ def _in_file(
         )
         yield from (
             record
-            for record in transfer_accounting_records(lines, name, cluster)
+            for record in remote_job_usage_records(lines, name, cluster)
             if record.owner in owners
         )
         if not step.is_more:

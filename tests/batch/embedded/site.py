@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
-from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, EmbeddedJobRequest
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJobEnd, EmbeddedJobRequest
 from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from tests.contract.waiting import until
 

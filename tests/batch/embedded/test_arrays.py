@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import task_walltime_and_preemption
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, EmbeddedJobRequest
+from gridbridge.batch.embedded.embedded_cluster_rows import (
+    EmbeddedJob,
+    EmbeddedJobEnd,
+    EmbeddedJobRequest,
+)
 from gridbridge.batch.embedded.job_store import EmbeddedRequestRefused
 from gridbridge.batch.embedded.task_walltime_and_preemption import WalltimeAndPreemptionCheck
 from tests.batch.embedded.site import Site

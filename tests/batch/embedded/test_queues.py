@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import job_store, queue_methods, submit
-from gridbridge.batch.embedded.embedded_job import (
+from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJob,
     EmbeddedJobRequest,
     EmbeddedTransferQueue,

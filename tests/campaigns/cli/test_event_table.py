@@ -32,7 +32,7 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaignClusters,
     ShownCampaigns,
 )
-from gridbridge.model.published import PublishedClusterDrain, PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
 
@@ -393,7 +393,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 ) -> None:
     """The runner asks no cluster before the first campaign goes on there."""
     at = NOON - timedelta(minutes=age_min)
-    seen = PublishedClusterStatus(
+    seen = PublishedClusterAnswer(
         cluster="gamma", asked_at=at, taken_at=at, trouble=trouble, free_slots=3, slots=8, used=4
     )
     (Path(published) / "clusters").mkdir()

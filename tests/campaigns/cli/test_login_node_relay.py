@@ -207,7 +207,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = relay_to_transfer_host.RelayedOutputFiles(words=(), to=str(to))
+    asked = relay_to_transfer_host.RelayedCommandOutputFiles(words=(), to=str(to))
     linked = relay_to_transfer_host.run_and_fetch_output_files("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     unchosen = relay_to_transfer_host.run_and_fetch_output_files(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import nikita_host_clocks
+from gridbridge.campaigns.store import clocks_at_last_nikita_cycle
 from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -16,9 +16,9 @@ KNOWN = HostClockReadings(
 
 def test_what_is_kept_is_read(tmp_path: Path) -> None:
     path = f"{tmp_path}/nikita.clocks"
-    nikita_host_clocks.save_nikita_host_clocks(KNOWN, path)
+    clocks_at_last_nikita_cycle.save_nikita_host_clocks(KNOWN, path)
 
-    assert nikita_host_clocks.read_nikita_host_clocks(path) == KNOWN
+    assert clocks_at_last_nikita_cycle.read_nikita_host_clocks(path) == KNOWN
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", '{"leaps": 1}', '{"leaps": [], "wall": "noon"}'])
@@ -28,4 +28,4 @@ def test_what_can_not_be_read_is_none(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         path.write_text(text)
 
-    assert nikita_host_clocks.read_nikita_host_clocks(str(path)) is None
+    assert clocks_at_last_nikita_cycle.read_nikita_host_clocks(str(path)) is None

@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.nikita_deletion_values import (
     CancellationReason,
     TaskMissingSince,
 )
-from gridbridge.model.settings import ConfigKeyDescription
+from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
 

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_writer
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import Jdl, JdlDataset
-from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.model_values_as_json import decode_model_value, encode_model_value
 from gridbridge.state.database.campaign_tables import jdl_from_json
 
 KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}

@@ -27,7 +27,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     QueueInstance,
     WaitingJobGroup,
 )
-from gridbridge.model.settings import QueueRequests
+from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"

@@ -27,7 +27,7 @@ from gridbridge.model.site.transfer_host_facts import (
     ClusterFacts,
     NonRootWritablePaths,
     PathFacts,
-    PollerFacts,
+    PollerProcessFacts,
     SshKeyLoginFacts,
     StageDirFacts,
     TransferHostFacts,
@@ -73,7 +73,7 @@ def a_host(**paths: PathFacts | None) -> TransferHostFacts:
         service_uid=SERVICE,
         paths=seen,
         sudoers=f"{service_sudoers_line(SITE)}\n",
-        poller=PollerFacts(is_running=True, pid=5, age_s=2.0),
+        poller=PollerProcessFacts(is_running=True, pid=5, age_s=2.0),
         cells={"alpha": WELL, "beta": WELL},
         queues={"transfer-beta@tee": OPEN},
     )
@@ -202,7 +202,7 @@ def test_a_program_that_others_cannot_reach_is_broken_for_those_others() -> None
 
 
 def test_fresh_values_show_that_the_poller_lives_to_those_who_may_not_see_its_lock() -> None:
-    facts = replace(a_host(), poller=PollerFacts(is_running=None, age_s=2.0))
+    facts = replace(a_host(), poller=PollerProcessFacts(is_running=None, age_s=2.0))
 
     assert judged(facts) == []
 
@@ -218,15 +218,15 @@ def test_a_missing_account_is_made() -> None:
 @pytest.mark.parametrize(
     ("poller", "found"),
     [
-        (PollerFacts(is_running=False), "not running"),
-        (PollerFacts(is_running=True, pid=5), "no values"),
-        (PollerFacts(is_running=True, pid=5, age_s=31.0), "values of 31 s ago"),
-        (PollerFacts(is_running=True, pid=5, age_s=-60.0), "values of -60 s ago"),
+        (PollerProcessFacts(is_running=False), "not running"),
+        (PollerProcessFacts(is_running=True, pid=5), "no values"),
+        (PollerProcessFacts(is_running=True, pid=5, age_s=31.0), "values of 31 s ago"),
+        (PollerProcessFacts(is_running=True, pid=5, age_s=-60.0), "values of -60 s ago"),
     ],
     ids=["dead", "silent", "stale", "from-the-future"],
 )
 def test_a_poller_without_fresh_values_is_broken_and_started_again(
-    poller: PollerFacts, found: str
+    poller: PollerProcessFacts, found: str
 ) -> None:
     (each,) = judged(replace(a_host(), poller=poller))
 

@@ -7,7 +7,7 @@ from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerFacts
+from gridbridge.model.site.transfer_host_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.transfer.transfer_config_sections import TransferQueue
 
 POLICY = Policy(
@@ -17,13 +17,13 @@ POLICY = Policy(
     },
     queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
 )
-ALIVE = PollerFacts(is_running=True, pid=5, age_s=1.0)
+ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=1.0)
 WELL = {name: ClusterFacts(version="1", slots=4, master=f"/{name}") for name in ("alpha", "beta")}
 SLOTS = {"transfer-beta": 4}
 
 
 def wrong(
-    poller: PollerFacts = ALIVE,
+    poller: PollerProcessFacts = ALIVE,
     cells: dict[str, ClusterFacts] = WELL,
     slots: dict[str, int] = SLOTS,
 ) -> list[tuple[str, str, str]]:
@@ -44,7 +44,7 @@ def test_all_is_well() -> None:
     ("age_s", "found"), [(None, "no values"), (99.0, "values of 99 s ago")], ids=["none", "stale"]
 )
 def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
-    poller = PollerFacts(is_running=False, pid=0, age_s=age_s)
+    poller = PollerProcessFacts(is_running=False, pid=0, age_s=age_s)
 
     assert wrong(poller) == [("poller", found, embedded_site_findings.START)]
 

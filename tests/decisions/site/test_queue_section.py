@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.transfer_queue_section import (
+from gridbridge.decisions.site.transfer_queue_section_findings import (
     queue_section_findings,
     queue_section_removal_edits,
     total_transfer_slots,
@@ -17,8 +17,8 @@ from gridbridge.decisions.site.transfer_queue_section import (
 )
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
+from gridbridge.model.key_settings import QueueRequests
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueRequests
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueue

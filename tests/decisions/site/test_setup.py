@@ -29,7 +29,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
 from tests.decisions.site.setups import (
     SENSOR,
     WANTED,
@@ -39,7 +39,7 @@ from tests.decisions.site.setups import (
     at_home,
 )
 
-PUBLISHING = PollerFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
+PUBLISHING = PollerProcessFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"gb_beta_up"}))
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
 

@@ -12,19 +12,21 @@ from gridbridge.decisions.site.stale_service_configuration import (
     stale_configuration_reason,
 )
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
-from gridbridge.model.site.transfer_host_facts import PollerFacts, ServiceConfigurationFacts
+from gridbridge.model.site.transfer_host_facts import PollerProcessFacts, ServiceConfigurationFacts
 
-ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
+ALIVE = PollerProcessFacts(is_running=True, pid=5, age_s=2.0)
 
 
-def judged(poller: PollerFacts, **how: bool) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
+def judged(
+    poller: PollerProcessFacts, **how: bool
+) -> list[tuple[FindingSeverity, str, tuple[str, ...]]]:
     found = list(stale_configuration_findings(poller, **how))
     assert {each.item for each in found} <= {CONFIGURATION_ITEM}
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
 
 
 def test_nothing_is_said_where_no_living_service_tells_what_it_has() -> None:
-    assert judged(PollerFacts(is_running=False)) == []
+    assert judged(PollerProcessFacts(is_running=False)) == []
     assert judged(ALIVE) == []
 
 

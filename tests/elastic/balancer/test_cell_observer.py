@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, update_learnt_run_times
-from gridbridge.model.published import PublishedClusterStatus
+from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 from tests.decisions.elastic.cells import MASTER, NOON, instance
@@ -38,12 +38,12 @@ cluster = "beta"
 pending_limit = 9
 slots = 5
 """
-ROOM = PublishedClusterStatus(
+ROOM = PublishedClusterAnswer(
     cluster="beta", asked_at=NOON, taken_at=NOON - timedelta(seconds=9), pending=0, free_slots=7
 )
 
 
-def look(folder: Path, there: PublishedClusterStatus | None, state: str = "") -> BalanceSituation:
+def look(folder: Path, there: PublishedClusterAnswer | None, state: str = "") -> BalanceSituation:
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
@@ -91,7 +91,7 @@ def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> N
     ids=["no poller", "others wait there", "full", "in trouble", "long ago", "never"],
 )
 def test_else_it_starts_nothing_at_once(
-    tmp_path: Path, there: PublishedClusterStatus | None
+    tmp_path: Path, there: PublishedClusterAnswer | None
 ) -> None:
     assert look(tmp_path, there).elsewhere == {}
 

@@ -17,8 +17,8 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
     ProviderKind,
 )
+from gridbridge.model.key_settings import QueueRequests
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import QueueRequests
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate

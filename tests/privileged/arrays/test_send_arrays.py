@@ -16,7 +16,7 @@ from gridbridge.privileged import owner
 from gridbridge.privileged.arrays import as_user_array_arguments, send_arrays
 from gridbridge.privileged.arrays.array_send_progress import SendProgress
 from gridbridge.privileged.arrays.as_user_array_arguments import AsUserArguments
-from gridbridge.privileged.arrays.campaign_array_job import VerifiedArrayTasks
+from gridbridge.privileged.arrays.campaign_array_job_spec import TasksOfVerifiedFile
 from gridbridge.privileged.arrays.send_arrays import ArraySender
 
 MANY = 20
@@ -90,7 +90,7 @@ def send(cluster: Cluster, count: int = MANY) -> list[SendProgress]:
     asked = AsUserArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedger(12, str(cluster.ledger.parent)) as ledger:
         ledger.require(os.getuid(), "digest")
-        one = ArraySender(asked, ledger, cast("VerifiedArrayTasks", cluster))
+        one = ArraySender(asked, ledger, cast("TasksOfVerifiedFile", cluster))
         sent = one.submitted()
         one.release(sent)
         one._worker.scope.end()  # it has the ledger, too; after a call its process ends with us

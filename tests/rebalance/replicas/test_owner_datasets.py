@@ -152,7 +152,7 @@ def test_the_original_is_read_once_at_most(
         "files_match_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )
-    monkeypatch.setattr(storage_area_access, "resolve_account_folder", lambda area: area)
+    monkeypatch.setattr(storage_area_access, "storage_area_with_account_folder", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
@@ -396,7 +396,7 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
             one.result()
     (other,) = others_of(own)
 
-    assert storage_area_access.resolve_account_folder(area).own == str(other)
+    assert storage_area_access.storage_area_with_account_folder(area).own == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 

@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.encoding import encode_model_value
+from gridbridge.program.model_values_as_json import encode_model_value
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows

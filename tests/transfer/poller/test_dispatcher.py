@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.transfer.transfer_round_plan import TransferAction, TransferActKind
-from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.transfer.poller.transfer_act_dispatcher import TransferActDispatcher
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 

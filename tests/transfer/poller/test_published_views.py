@@ -232,7 +232,7 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
     seen = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.PublishedClusterStatus
+        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.PublishedClusterAnswer
     )
 
     assert seen is not None

@@ -16,7 +16,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
 )
 from gridbridge.program.decision_journal import DecisionJournal
-from gridbridge.program.encoding import encode_model_value
+from gridbridge.program.model_values_as_json import encode_model_value
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decision_journal_table import JournalledDecisionRows

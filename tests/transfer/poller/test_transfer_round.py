@@ -33,7 +33,7 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
+from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.program.watch import service_disk_space as rooms
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.thread_pools import A_PERSON

@@ -1,8 +1,8 @@
 """Compute the hardware and initial load of each node of a Ganeti cluster."""
 
 from gridbridge.decisions.elastic.ganeti.node_load import (
+    GanetiHostFacts,
     GanetiInstanceLoad,
-    GanetiNodeHardware,
     GanetiNodeLoad,
     change_counts,
     instance_location_mismatch,
@@ -55,7 +55,7 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
     return used
 
 
-def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardware, ...]:
+def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiHostFacts, ...]:
     """Return the constant facts of all nodes.
 
     Memory is the smaller of the recorded value and the computed sum.
@@ -67,14 +67,12 @@ def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardware
     )
 
 
-def _hardware_of_node(
-    cluster: GanetiCluster, node: GanetiNode, used_mem: int
-) -> GanetiNodeHardware:
+def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiHostFacts:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
     sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
-    return GanetiNodeHardware(
+    return GanetiHostFacts(
         room=recorded - max(0, missing),
         mem=node.mem,
         disk=node.disk,
@@ -109,7 +107,7 @@ def _allowed_migration_sources(
 
 
 def loads_of_ganeti_instances(
-    cluster: GanetiCluster, hardware: tuple[GanetiNodeHardware, ...]
+    cluster: GanetiCluster, hardware: tuple[GanetiHostFacts, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
     """Return the load that each instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
@@ -128,7 +126,7 @@ def _load_of_instance(
     instance: GanetiInstance,
     apart: tuple[str, ...],
     desired: tuple[str, ...],
-    hardware: tuple[GanetiNodeHardware, ...],
+    hardware: tuple[GanetiHostFacts, ...],
 ) -> GanetiInstanceLoad:
     is_on = instance.status is not GanetiInstanceStatus.OFFLINE
     return GanetiInstanceLoad(
@@ -151,7 +149,7 @@ def _load_of_instance(
 
 def initial_ganeti_node_loads(
     cluster: GanetiCluster,
-    node_hardware: tuple[GanetiNodeHardware, ...],
+    node_hardware: tuple[GanetiHostFacts, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
     """Return the load of each node as found in the cluster."""

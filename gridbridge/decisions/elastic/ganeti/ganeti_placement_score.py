@@ -16,8 +16,8 @@ from gridbridge.decisions.elastic.ganeti.ganeti_hardware_and_load import (
     loads_of_ganeti_instances,
 )
 from gridbridge.decisions.elastic.ganeti.node_load import (
+    GanetiHostFacts,
     GanetiInstanceLoad,
-    GanetiNodeHardware,
     GanetiNodeLoad,
     do_migration_tags_allow_move,
     float_ratio,
@@ -57,7 +57,7 @@ FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
 def ganeti_node_score_share(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad
+    hardware: GanetiHostFacts, load: GanetiNodeLoad
 ) -> GanetiNodeScoreShare:
     """Return the contribution of a node to the cluster's balance score."""
     copies = load.primaries + load.secondaries
@@ -135,7 +135,7 @@ ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new load by changed node
 class GanetiInstancePlacement:
     """The placement of instances on Ganeti nodes, and the nodes' loads; moves change both."""
 
-    hardware: tuple[GanetiNodeHardware, ...]
+    hardware: tuple[GanetiHostFacts, ...]
     burdens: list[GanetiInstanceLoad]
     homes: list[tuple[int, int]]  # primary and secondary node of each instance
     movable: tuple[int, ...]

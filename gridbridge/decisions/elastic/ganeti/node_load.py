@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 Key = TypeVar("Key")
 
 
-class GanetiNodeHardware(NamedTuple):
+class GanetiHostFacts(NamedTuple):
     """The constant facts of a Ganeti node: its hardware and its tags."""
 
     room: int  # MiB of memory for instances
@@ -71,7 +71,7 @@ def float_ratio(part: float, whole: float) -> float:
 
 
 def load_with_primary_instance(
-    hardware: GanetiNodeHardware,
+    hardware: GanetiHostFacts,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,
     *,
@@ -120,7 +120,7 @@ def load_with_primary_instance(
 
 
 def load_without_primary_instance(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
     """Return a node's load without a primary instance."""
     live_mem = load.live_mem - burden.live_mem
@@ -143,7 +143,7 @@ def load_without_primary_instance(
 
 
 def load_with_secondary_copy(
-    hardware: GanetiNodeHardware,
+    hardware: GanetiHostFacts,
     load: GanetiNodeLoad,
     burden: GanetiInstanceLoad,
     primary: int,
@@ -183,7 +183,7 @@ def load_with_secondary_copy(
 
 
 def load_without_secondary_copy(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
     """Return a node's load without an instance's secondary copy."""
     before = load.peers.get(primary, 0)
@@ -202,13 +202,13 @@ def load_without_secondary_copy(
     )
 
 
-def do_migration_tags_allow_move(source: GanetiNodeHardware, target: GanetiNodeHardware) -> bool:
+def do_migration_tags_allow_move(source: GanetiHostFacts, target: GanetiHostFacts) -> bool:
     """Say whether the migration tags allow moves from one node to another."""
     return source.sends <= target.takes
 
 
 def spindle_use_after_change(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> float:
     """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
     if hardware.is_exclusive:
@@ -217,7 +217,7 @@ def spindle_use_after_change(
 
 
 def _spindles_left(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> int:
     """Return the free spindles after adding an instance; an unknown number counts as no room."""
     if not hardware.is_exclusive:
@@ -226,18 +226,18 @@ def _spindles_left(
 
 
 def _spindles_freed(
-    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+    hardware: GanetiHostFacts, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> int:
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def instance_location_mismatch(hardware: GanetiNodeHardware, burden: GanetiInstanceLoad) -> int:
+def instance_location_mismatch(hardware: GanetiHostFacts, burden: GanetiInstanceLoad) -> int:
     """Return by how much a node misses an instance's desired location."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
 def location_tag_pairs(
-    hardware: GanetiNodeHardware, burden: GanetiInstanceLoad
+    hardware: GanetiHostFacts, burden: GanetiInstanceLoad
 ) -> tuple[tuple[str, str], ...]:
     """Return each location of a node paired with each exclusion tag of an instance."""
     if not burden.tags or not hardware.locations:

@@ -11,7 +11,7 @@ from gridbridge.decisions.campaigns.campaign_cycle import (
 )
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.decisions.campaigns.campaign_event_rules import (
-    campaigns_that_gave_up_conflicts,
+    campaigns_with_given_up_conflicts,
     select_clusters_declared_lost,
 )
 from gridbridge.decisions.campaigns.cluster_blacklist import repeat_campaign_event
@@ -510,8 +510,8 @@ def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_u
     assert told(seen(events=(known,)))[CampaignEventCode.DISPUTED].closed_at == NOON
     assert told(seen(events=(known,), room={})).keys() == {CampaignEventCode.GET_JOBS}
     assert (
-        campaigns_that_gave_up_conflicts([known]),
-        campaigns_that_gave_up_conflicts([replace(known, until=NOON)]),
+        campaigns_with_given_up_conflicts([known]),
+        campaigns_with_given_up_conflicts([replace(known, until=NOON)]),
     ) == (set(), {(1, "beta")})
 
 

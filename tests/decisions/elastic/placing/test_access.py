@@ -16,7 +16,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_access_lists,
     parse_cell_queue,
 )
-from gridbridge.model.settings import QueueRequests
+from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 

@@ -26,7 +26,7 @@ from gridbridge.model.elastic.cell_configuration import (
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell_snapshot import CellHost
-from gridbridge.model.settings import QueueRequests
+from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 

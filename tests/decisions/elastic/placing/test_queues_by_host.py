@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCau
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.settings import QueueRequests
+from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.grid_engine_cell_snapshot import (
     RunningTaskGroup,
     WaitingJobGroup,
 )
-from gridbridge.model.settings import QueueRequests
+from gridbridge.model.key_settings import QueueRequests
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (
     F4,

@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
 )
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.settings import UserMap
+from gridbridge.model.key_settings import UserMap
 
 PEOPLE = QueueAdmission(people=("bob", "@physics"))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Header = dict[str, object]
 
 
-class VerifiedArrayTasks:
+class TasksOfVerifiedFile:
     """The tasks of a call's arrays, from a verified campaign file.
 
     Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines

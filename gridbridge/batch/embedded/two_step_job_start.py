@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from gridbridge.batch.embedded import process_identity
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob
+from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob
 from gridbridge.errors import GridbridgeError
 
 UMASK = 0o022
