@@ -1,1 +1,1 @@
-"""What campaigns do outside: submit and delete arrays, run stress and mail programs."""
+"""Acts of campaigns outside the service: array commands, stress and mail programs."""

@@ -40,11 +40,11 @@ from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.runner import CompletedProgram
 
 REFUSED = 2
-LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
+LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions have, too
 
 
 class CampaignRefusedByRoot(GridbridgeError):
-    """Root submits no task of this campaign at any cluster."""
+    """Root refuses to submit any task of this campaign, at any cluster."""
 
 
 class EndedCampaignRefusal(GridbridgeError):
@@ -76,9 +76,9 @@ def send(
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
 
-    Each result has a job id or one of ERRORS. Any other error means that the progress of the array
-    is unknown: the same call may be repeated. Arrays that were not started have no result. An error
-    that concerns all arrays is raised.
+    Each result has a job id or an error. An error that is not in ERRORS leaves the array's progress
+    unknown, so the same call may be repeated. Arrays whose submission was not started have no
+    result. An error that concerns all arrays is raised.
     """
     first = arrays[0][0]
     words = (
@@ -115,8 +115,8 @@ def release(array: CampaignArray) -> None:
 def delete(array: CampaignArray) -> int:
     """Delete all tasks of an array; may be repeated.
 
-    Returns the array's job id at its cluster, which root's ledger knows even if the answer to the
-    submission was lost. 0 for an array that was never submitted.
+    Returns the array's job id from root's ledger, which has the id even if the submission's answer
+    was lost; 0 for an array that was never submitted.
     """
     return _delete(array)
 
@@ -139,7 +139,7 @@ def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
 
 
 def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Delete the tasks with these indices that have not started; return the others' indices.
+    """Delete unstarted tasks among these indices; return the indices of started tasks.
 
     May be repeated. RootLedgerUnreadable if root's ledger does not know the array.
     """
@@ -217,7 +217,8 @@ def drop_foreign_array_jobs(
 ) -> ClusterSnapshot:
     """Remove other users' jobs that have a job number of one of our arrays.
 
-    A reinstalled cell counts its job numbers from 1 again, so a number alone proves nothing.
+    A reinstalled Grid Engine cell numbers its jobs from 1 again, so a job number alone does not
+    identify a job.
     """
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))

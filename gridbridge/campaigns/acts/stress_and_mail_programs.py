@@ -27,8 +27,8 @@ _log = logging.getLogger(__name__)
 def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
     """Run the clusters' stress scripts in parallel; return each script's number by cluster.
 
-    A failed script counts as infinite stress. Clusters without a script are left out. The factor is
-    CiGri's stress_factor.
+    A failed script counts as infinite stress. Clusters without a script are left out. The number
+    is CiGri's stress_factor.
     """
     scripts = {
         name: section.stress_script for name, section in clusters.items() if section.stress_script
@@ -55,8 +55,8 @@ def _query_stress_factor(script: str, cluster: str) -> float:
 
 
 NOTIFY_TIMEOUT_S = 30.0
-LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # programs that hang are killed earlier
-MOST_BYTES = 1 << 16  # of a notification program's output
+LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any program may run
+MOST_BYTES = 1 << 16  # limit of a notification program's output
 NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
@@ -64,7 +64,7 @@ NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u end
 def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
     """Send a message to its subscriber; CommandFailed or OSError if sending failed.
 
-    By mail, by the site's notification command, or by the subscriber's own program.
+    The channel is mail, the site's notification command, or the subscriber's own program.
     """
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
@@ -73,7 +73,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
         ).checked()
         return
     if subscription.way is NotificationChannel.MAIL:
-        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends nothing
+        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends no mail
         text = notification_email(message)
     else:
         argv, text = (policy.command, subscription.identity), _notification_text(message).encode()
@@ -81,12 +81,12 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
 
 
 def notification_email(message: CampaignNotification) -> bytes:
-    """Return a notification as an e-mail; a campaign's name can't add a header."""
+    """Return a notification as an e-mail; no campaign name can add a header."""
     email = EmailMessage()
     email["To"] = message.subscription.identity
     email["Subject"] = message.subject
     email["Date"] = formatdate(localtime=True)
-    email["Auto-Submitted"] = "auto-generated"  # RFC 3834: no out-of-office replies
+    email["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies
     email.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
     return email.as_bytes()
 

@@ -50,9 +50,9 @@ def campaign_progress_figure(
 def _stacks(
     axes: Axes, campaign: ShownCampaign, ends: Sequence[TaskEndCounts], now: datetime
 ) -> None:
-    """Draw a step a cycle: nothing is known of the moments between two of them."""
+    """Draw one step per cycle, since task ends are known by cycle only."""
     moments = sorted({end.at for end in ends})
-    shown = (moments[-1] - campaign.submitted_at) * SEEN  # of a step that ends with the axis
+    shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
     times = [campaign.submitted_at, *moments, last]
     at = list(map(time_axis_position, times))
@@ -68,7 +68,7 @@ def _stacks(
 
 
 def _sums(times: Sequence[datetime], ends: Sequence[TaskEndCounts]) -> list[int]:
-    """Return how many had ended by each moment."""
+    """Return the number of tasks that had ended by each time."""
     by_moment: dict[datetime, int] = {}
     for end in ends:
         by_moment[end.at] = by_moment.get(end.at, 0) + end.tasks
@@ -88,7 +88,7 @@ def _ahead(
     now: datetime,
     band: tuple[datetime, ...],
 ) -> None:
-    """Draw between which moments the rest will have ended."""
+    """Draw the forecast of the campaign's end, from P50 to P90."""
     if len(band) != 2 or campaign.ended >= campaign.tasks:
         return
     begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
@@ -112,7 +112,7 @@ def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     axes.set_title(title, loc="left", parse_math=False)
     format_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
-    order = slice(None, None, -1)  # of the stacks
+    order = slice(None, None, -1)  # legend in the order of the stacks
     beside = (1.0, 1.0)
     axes.legend(
         handles[order], names[order], loc="upper left", bbox_to_anchor=beside, frameon=False

@@ -14,7 +14,7 @@ from gridbridge.model.status_report import printable_text, with_noun
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
-MOMENT = "%Y-%m-%d %H-%M-%S"  # as CiGri prints it
+MOMENT = "%Y-%m-%d %H-%M-%S"  # CiGri's format of times
 LETTERS = {
     CampaignState.CANCELLED: "C",
     CampaignState.IN_TREATMENT: "R",
@@ -23,7 +23,7 @@ LETTERS = {
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
 CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
-NEVER_SENT = "(never sent)"  # the cluster of tasks that were cancelled before they were sent
+NEVER_SENT = "(never sent)"  # shown as the cluster of tasks cancelled before they were sent
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
@@ -91,7 +91,7 @@ def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
 
 
 def _figure(value: str | float | None) -> str:
-    """Write a rate or a duration with one decimal; an unknown value as a dash."""
+    """Format a rate or a duration with one decimal, and an unknown value as a dash."""
     if value is None:
         return "-"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
@@ -199,7 +199,7 @@ def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headles
 
 
 def _csv_line(cells: Sequence[object]) -> str:
-    """Write a line for programs; at a terminal nothing of it steers that."""
+    """Format a CSV line; on a terminal control characters are replaced."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
     return printable_text(text.getvalue()) if output.is_stdout_terminal() else text.getvalue()

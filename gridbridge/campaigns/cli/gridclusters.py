@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.published_campaigns import ShownCampaignCluster
 from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
-BAR = 80  # columns, as CiGri's
+BAR = 80  # width of a bar in columns, as in CiGri
 NOT_ASKED = "not asked: no campaign goes on there"
 USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 
@@ -72,7 +72,7 @@ def gridclusters(
 def _info(
     cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool
 ) -> str:
-    """Return a cluster's kind, free slots and the campaigns that it is closed to."""
+    """Return a cluster's kind, its free slots, and the campaigns for which it is closed."""
     is_down, numbers = published_events_and_tasks.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []

@@ -126,7 +126,7 @@ def _missing(
 
 
 def _hint(campaign: int | None, is_again: bool) -> str:
-    """Name the command that reruns failed tasks whose events are closed already."""
+    """Name the command that reruns failed tasks after their events were closed."""
     if campaign is None or not is_again:
         return ""
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"

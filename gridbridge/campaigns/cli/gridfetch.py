@@ -35,7 +35,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
       gridfetch 12
       gridfetch 12 ~/results
     """
-    from gridbridge.campaigns.tools import own_task_outputs  # batch systems are slow to load
+    from gridbridge.campaigns.tools import own_task_outputs  # its imports are slow
 
     campaign_client.require_published_files(folder)
     campaign = published_events_and_tasks.find_published_campaign(number, folder)
@@ -75,7 +75,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 def _outputs(
     options: Mapping[str, Any], _: Sequence[str]
 ) -> relay_to_transfer_host.RelayedCommandOutputFiles:
-    """Return where the transfer host puts fetched files, and where they are put on this host."""
+    """Return the folders of the fetched files on the transfer host and on this host."""
     number = options["number"]
     to = options["to"]
     return relay_to_transfer_host.RelayedCommandOutputFiles(

@@ -79,7 +79,7 @@ def gridstat(
     is_output: bool,
     is_error: bool,
     folder: str,
-    **_: object,  # what _show and _problem read
+    **_: object,  # further options, for _show and _problem
 ) -> int:
     """Show campaigns: every one, or the one of that id.
 
@@ -207,11 +207,11 @@ def _range(text: str | None) -> Callable[[int], bool]:
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
 ) -> relay_to_transfer_host.RelayedCommandOutputFiles | None:
-    """Return where the transfer host writes the plot, and where it is put on this host."""
+    """Return the files of the plot on the transfer host and on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
-    drawn = (*words, "--plot", f"out/{name}")  # the last one counts
+    drawn = (*words, "--plot", f"out/{name}")  # the last of repeated options counts
     return relay_to_transfer_host.RelayedCommandOutputFiles(
         words=drawn, to=folder or ".", says=options["picture"]
     )

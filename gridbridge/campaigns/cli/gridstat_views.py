@@ -22,9 +22,9 @@ from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.status_report import printable_text
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # of a task's output
-LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
-MOST_FAILED = 1000  # whose standard error is looked for
+MOST_BYTES = 16 << 20  # most bytes printed of a task's output
+LAST_BYTES, LAST_LINES = 2000, 5  # end of a failed task's standard error
+MOST_FAILED = 1000  # most failed tasks whose standard error is read
 
 
 class UnknownCampaignOrTask(GridbridgeError):
@@ -72,7 +72,7 @@ def show_campaigns(
 
 
 def show_campaign(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
+    """Print one campaign; except for scripts (-H, CSV) also its progress by cluster."""
     campaign = published_events_and_tasks.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
@@ -81,7 +81,7 @@ def show_campaign(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
 
 
 def _plain(campaign: ShownCampaign) -> dict[str, object]:
-    """Return a campaign's JSON fields, with the number of running tasks of the summary."""
+    """Return a campaign's JSON fields, including its number of running tasks."""
     fields = to_json_types(campaign)
     assert isinstance(fields, dict)
     return fields | {"running": campaign.tasks_running}
@@ -182,7 +182,7 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
     ends = published_events_and_tasks.task_end_times(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
-    from gridbridge.campaigns.cli import campaign_plot  # half a second
+    from gridbridge.campaigns.cli import campaign_plot  # takes half a second to load
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     campaign_plot.write_campaign_plot(shown, ends, datetime.now(UTC), band, path)
@@ -190,7 +190,7 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
 
 
 def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
-    from gridbridge.campaigns.tools import own_task_outputs  # batch systems are slow to load
+    from gridbridge.campaigns.tools import own_task_outputs  # its imports are slow
 
     stream = own_task_outputs.ERR if is_error else own_task_outputs.OUT
     locations = own_task_outputs.own_output_folders(number)

@@ -34,7 +34,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.fixed_paths import CAMPAIGNS
 
 TYPES = [campaign_type.value for campaign_type in CampaignType]
-KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
+KINDS = ["best-effort", "normal"]  # kinds of tasks: values of a JDL's `type`
 
 
 def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
@@ -62,7 +62,7 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
 
 
 class _Gridsub(click.Command):
-    """The gridsub command; tells users of a qsub option that it belongs into the script."""
+    """The gridsub command; for a qsub option an error says that it belongs into the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = args[: args.index("--")] if "--" in args else list(args)
@@ -81,7 +81,7 @@ class _Gridsub(click.Command):
 
 
 def _is_of_qsub(error: click.UsageError) -> bool:
-    """Say whether a qsub option may have caused the error; click reads -cwd as -c wd."""
+    """Say whether a qsub option may have caused a usage error: click reads -cwd as -c wd."""
     if isinstance(error, click.NoSuchOption):
         return not error.option_name.startswith("--")
     return isinstance(error, click.BadParameter) and "'wd'" in error.message
@@ -91,7 +91,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
     cls=_Gridsub,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        "allow_interspersed_args": False,  # what follows a job script is its own
+        "allow_interspersed_args": False,  # words after a job script are the script's arguments
     },
 )
 @click.option(
@@ -151,7 +151,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 )
 @click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
-@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # from a login node
+@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # set by a relay from a login node
 @click.option("-d", "--details", "is_details", is_flag=True, help="Print what is stored, as JSON.")
 @click.option("--debug", "is_debug", is_flag=True, help="Show where an error came from.")
 @VERSION
@@ -236,7 +236,7 @@ def gridsub(
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
-    """Bring the campaign that is typed, or that a login node has read and sent here."""
+    """Submit the campaign of the command line, or from a login node's relay."""
     if (again := typed.retry()) and (
         transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS)
     ):
@@ -245,13 +245,13 @@ def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool)
 
 
 def _brought(parsed: ParsedJdl, options: list[str]) -> int:
-    """Bring a campaign that was read, or say what would become of it."""
+    """Submit a parsed campaign, or with --check preview its tasks."""
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
     if transfer_host := relay_to_transfer_host.transfer_host_to_use(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
-        # the decisions of a cycle are slow to load
+        # modules of decisions are slow to load
         from gridbridge.campaigns.cli import gridsub_check_preview
 
         return gridsub_check_preview.print_submission_check(parsed)
@@ -260,9 +260,9 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
 
 
 def _submitted(admitted: ParsedJdl) -> int:
-    """Bring a campaign, after the datasets that it names; return its number."""
+    """Register the campaign's datasets, submit the campaign, and return its number."""
     if admitted.jdl.datasets:
-        from gridbridge.rebalance.replicas import dataset_delegation  # few campaigns have some
+        from gridbridge.rebalance.replicas import dataset_delegation  # few campaigns have datasets
 
         try:
             dataset_delegation.add_campaign_datasets(admitted.jdl.datasets)
@@ -318,12 +318,12 @@ def _waited(number: int, is_wait: bool) -> int:
 
 
 def _sent_here() -> ParsedJdl:
-    """Return the campaign that a login node has read, from standard input."""
+    """Read from standard input a campaign that a login node has parsed."""
     return new_campaigns.decode_parsed_jdl(sys.stdin.buffer.read())
 
 
 def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
-    """Have a campaign brought where it can be; all that it needs of this host goes with it."""
+    """Submit a campaign on the transfer host, with all that it needs of this host."""
     return _gone_on(transfer_host, ["--ready"], options, new_campaigns.encode_parsed_jdl(parsed))
 
 
@@ -341,5 +341,5 @@ def _refused(error: GridbridgeError) -> int:
 
 
 def main() -> None:
-    """Run it."""
+    """Run gridsub, here or relayed to the transfer host."""
     error_boundary.run_program(gridsub, "gridsub")

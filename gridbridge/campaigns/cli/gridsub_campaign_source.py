@@ -26,13 +26,13 @@ from gridbridge.model.status_report import with_noun
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
-ENDINGS = (".json", ".toml", ".jdl")  # in any case of letters
+ENDINGS = (".json", ".toml", ".jdl")  # file name endings of a JDL, in upper or lower case
 JSON_TEXT = "the JDL of -j"
 SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
-TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys of a JDL, one is enough
-TOML_LETTERS = 60_000  # a longer script is refused anyway
+TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys that mark a JDL
+TOML_LETTERS = 60_000  # longest text checked for TOML; a longer script is refused anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class CampaignSourceOptions:
     retried: int | None
     words: tuple[str, ...]
     wishes: GridsubCampaignOptions
-    type_: str | None = None  # of the campaign; None: it is not said
+    type_: str | None = None  # campaign type; None: not given
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no campaign is named, and nothing of one."""
+        """Whether the options name neither a campaign nor a property of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(option is not None for option in options)) and (
@@ -62,7 +62,7 @@ class CampaignSourceOptions:
         return self.numbers is not None or self.lines is not None
 
     def retry(self) -> list[str]:
-        """Return the words that ask for failed tasks once more; none where something else is."""
+        """Return the options that retry failed tasks; empty for another kind of campaign."""
         if self.retried is None:
             return []
         self._weigh()
@@ -70,7 +70,7 @@ class CampaignSourceOptions:
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
     def read(self) -> ParsedJdl:
-        """Return the campaign; a usage error unless it comes from one place."""
+        """Read the campaign; usage error unless the options name exactly one source."""
         self._weigh()
         if self._is_command:
             return self._command()
@@ -90,7 +90,7 @@ class CampaignSourceOptions:
         return new_campaigns.read_jdl(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
-        """Refuse a campaign that comes from several places, or from none."""
+        """Raise a usage error unless the options name exactly one source of a campaign."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         alone = bool(self.words) and not self._is_command
         if sum(option is not None for option in options) + alone != 1:
@@ -121,9 +121,9 @@ def _refuse_jdl(file: str, text: str) -> None:
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:
-    """Tell who writes our options behind a script that they are its own words, as at qsub.
+    """Warn of gridsub options behind a job script, which the script gets, as with qsub.
 
-    Who asks for a check there would have the campaign submitted, so that is refused.
+    --check behind a script is refused, since the campaign would be submitted without a check.
     """
     if CHECK in words:
         raise click.UsageError(
@@ -139,7 +139,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
 
 
 def read_jdl_or_script(path: str) -> str:
-    """Return the text of a JDL or script; a usage error where there is none."""
+    """Return the text of a JDL or script; usage error if the file can't be read."""
     try:
         data = _bytes_of(path).removeprefix(BOM_UTF8)
         text = data.decode()
@@ -176,7 +176,7 @@ def add_campaign_tasks(
     except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
-        # gridsub tells a number before the list shows it: only a file that is not there decides
+        # the published list may lack a new campaign, so only its missing file is an error
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output.print_error(f"gridsub: {warning}")
@@ -199,7 +199,7 @@ def add_campaign_tasks(
 def looks_like_jdl(text: str) -> bool:
     """Say whether a text is a JSON object, or TOML with a key of a JDL.
 
-    A script that begins with `#!` is none, though all of it may be comments and settings.
+    A text that begins with `#!` is a script, even if it would be valid TOML.
     """
     if text.startswith("#!"):
         return False

@@ -28,8 +28,8 @@ from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_file_formats, published_json
 
-BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
-NEVER = datetime.max.replace(tzinfo=UTC)  # a preview is not submitted
+BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
+NEVER = datetime.max.replace(tzinfo=UTC)  # submission time of a previewed campaign
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
 SPREAD = (
@@ -43,14 +43,14 @@ class CampaignPreviewAtCluster:
     """How many tasks a cluster would get in the next cycle, and what the cluster lacks."""
 
     cluster: str
-    free_slots: int | None  # None: nobody knows
+    free_slots: int | None  # free slots for these tasks; None: unknown
     tasks: int
-    lacks: tuple[int, int] | None = None  # slots of a task, and fewer of the whole cluster
-    unknown: tuple[str, ...] = ()  # "queue long": what its tasks ask for and it does not offer
+    lacks: tuple[int, int] | None = None  # (task's slots, cluster's too few slots), else None
+    unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, e.g. "queue long"
     is_drained: bool = False
     is_stressed: bool = False
-    has_prologue: bool = False  # which runs there first
-    may_be_spread: bool = False  # nobody knows a parallel environment for a task's hosts
+    has_prologue: bool = False  # whether a prologue runs before the tasks
+    may_be_spread: bool = False  # whether a task may get slots on more hosts than requested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class SubmissionPreview:
     admitted: AdmissionResult
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
-    before: int  # tasks of others that wait, and go first
+    before: int  # waiting tasks of other campaigns, which are served first
 
 
 def preview_campaign(
     parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
 ) -> SubmissionPreview:
-    """Return which clusters an admitted campaign's tasks would be sent to now."""
+    """Return how many tasks of an admitted campaign each cluster would get now."""
     policy = _policy(admission.jdl, path)
     admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)
@@ -161,7 +161,7 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
-    """Return a cycle's input with this campaign alone, and with its prologues done."""
+    """Return a cycle's situation with this campaign alone, as if its prologues had succeeded."""
     ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
     campaign = Campaign(
         number=0,

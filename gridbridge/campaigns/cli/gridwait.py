@@ -40,7 +40,7 @@ def main() -> None:
 
 
 PAUSE_S = 1.0
-SHOWN_S = 5.0  # gridsub tells a number before the list shows it
+SHOWN_S = 5.0  # time until a newly submitted campaign is surely published
 GONE = "campaign {} is there no more: it was purged, or the service's state file is an older one"
 FAILED = 1
 

@@ -23,8 +23,8 @@ COLUMNS = (
     TextColumn("{task.fields[told]}"),
 )
 
-NAME = (6, 20)  # columns of a name: on a narrow terminal, on one of 70 columns and more
-REST = 50  # columns of the numbers and of the bar
+NAME = (6, 20)  # least and most columns of a campaign's name
+REST = 50  # columns for numbers and bar
 
 Look = Callable[[], Sequence[ShownCampaign]]
 
@@ -42,7 +42,7 @@ def show_campaigns_until_end(
 
 
 class _Bars(Progress):
-    """Bars of campaigns, as many as the terminal has lines for, and how many there are besides."""
+    """Progress bars that fit the terminal's lines, with the number of hidden campaigns."""
 
     def __init__(self) -> None:
         self._known: dict[int, TaskID] = {}
@@ -50,7 +50,7 @@ class _Bars(Progress):
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
     def show(self, campaigns: Sequence[ShownCampaign]) -> None:
-        """Show them as they are now."""
+        """Update the bars to the present state of campaigns."""
         chosen = _chosen(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
@@ -61,7 +61,7 @@ class _Bars(Progress):
         self._hidden = len(campaigns) - len(chosen)
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """Give the bars, and a line for what there is no room for."""
+        """Yield the bars, and a line with the number of hidden campaigns."""
         yield from super().get_renderables()
         if self._hidden:
             yield Text(f"and {self._hidden} more: gridstat shows all")
@@ -82,9 +82,9 @@ class _Bars(Progress):
 
 
 def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
-    """Return the campaigns that are shown: the oldest that go on, then those that ended last."""
+    """Return the campaigns to show: the oldest living ones, then the last ones that ended."""
     numbers = [campaign.number for campaign in campaigns]
-    if len(numbers) < lines:  # the cursor has the last one
+    if len(numbers) < lines:  # the cursor needs one line
         return frozenset(numbers)
     living = sorted(campaign.number for campaign in campaigns if campaign.state.is_alive)
     ended = sorted(frozenset(numbers).difference(living), reverse=True)
@@ -107,7 +107,7 @@ def _print_line(line: str) -> None:
 
 
 def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:
-    """Print a line whenever one changes."""
+    """Print a campaign's line whenever the line changes."""
     before: dict[int, str] = {}
     while True:
         campaigns = look()

@@ -1,8 +1,8 @@
 """Relays the grid commands from a login node to the transfer host, by the user's own ssh.
 
-The spool and the published files are on the transfer host. Where they are mounted, nothing is
-relayed. Calls for help, the version or other published files run on the login node. Files that a
-relayed command writes are copied to the login node.
+The spool and the published files are on the transfer host. No command is relayed from hosts that
+mount these files. Calls for help, the version or other published files run on the login node. Files
+that a relayed command writes are copied to the login node.
 """
 
 import os
@@ -30,19 +30,19 @@ LOST = (
     " look at gridstat before you repeat it"
 )
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # a remote command that reads this is known to have started
+HANDED_OVER = b"\n"  # input of the remote command: once read, the command has started
 
 
 def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
     """Return the host that must run the command; empty for this host or if none is set."""
     if os.path.isdir(folder):
         return ""
-    from gridbridge.config import policy_file  # a tenth of a second that nobody waits for there
+    from gridbridge.config import policy_file  # slow to load, and not needed on the transfer host
 
     try:
         return policy_file.load_configuration(path).site.transfer_host
     except ConfigError:
-        return ""  # the command itself says what is missing
+        return ""  # the command reports the missing configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class RelayedCommandOutputFiles:
     words: tuple[str, ...]  # arguments of the relayed command
     to: str  # folder on this host for the files
     says: str = ""  # printed in place of the relayed command's output
-    is_chosen: bool = True  # named by the user; any other folder must be the user's own
+    is_chosen: bool = True  # whether the user named `to`; else the user must own it
 
 
 Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
@@ -68,8 +68,8 @@ def run_here_or_on_transfer_host(
     """Run a command on this host or on the transfer host, and exit with its status.
 
     `writes` returns the files that a relayed command writes; they are copied to this host.
-    `changes` says whether the options change any state: then a lost connection leaves the outcome
-    unknown.
+    `changes` says whether the options change any state. If so, the outcome is unknown after a lost
+    connection.
     """
     words = sys.argv[1:]
     transfer_host = (
@@ -78,7 +78,7 @@ def run_here_or_on_transfer_host(
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
-        transfer_host = ""  # a mistake is told here
+        transfer_host = ""  # a usage error is reported on this host
     if not transfer_host:
         error_boundary.run_program(command, name)
     files = writes(options, words)

@@ -17,7 +17,7 @@ from gridbridge.campaigns.tools.campaign_client import (
 from gridbridge.cli import output
 from gridbridge.errors import StandardOutputReaderGone, StandardOutputUnwritable
 
-SOON_S = 5.0  # a runner with --loop has answered
+SOON_S = 5.0  # time in which a runner with --loop answers
 WAITING = (
     f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
 )
@@ -48,7 +48,7 @@ def report_missing_runner_answer(
 ) -> int:
     """Print that the runner did not answer; return the exit status.
 
-    The status says whether the request may still be carried out.
+    The status shows whether the runner may still carry out the request.
     """
     output.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
@@ -60,7 +60,7 @@ def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
 
 
 def print_stored_submission(program: str, lines: Sequence[str], summary: str) -> int:
-    """Print what was stored, and return the exit status.
+    """Print that a submission is stored, and return the exit status.
 
     If standard output can't be written, standard error says what is stored, and the status keeps
     scripts from repeating the request.

@@ -1,8 +1,8 @@
 """Nikita: deletes tasks that flood a cluster or are stuck in it, as the tasks' owners.
 
-Nikita only marks and deletes tasks. The runner sees that a deleted task has ended and resubmits it:
-if two programs resubmitted, a task would run twice (CiGri, 2014). Clusters that do not answer are
-left alone. Where no work can start, only cancelled and moved tasks are deleted.
+Nikita only marks and deletes tasks. Only the runner resubmits tasks, when it sees that they have
+ended: if two programs resubmitted, a task would run twice (CiGri, 2014). At clusters that do not
+answer, no task is deleted. At clusters where no job can start, only cancelled and moved tasks are.
 """
 
 import logging
@@ -74,7 +74,7 @@ class ArrayTaskDeleter(Protocol):
     def delete_waiting(
         self, array: CampaignArray, indices: tuple[range, ...], /
     ) -> tuple[range, ...]:
-        """Delete the tasks that have not started; return the others' indices. May be repeated."""
+        """Delete unstarted tasks; return the indices of started tasks. May be repeated."""
         ...
 
 
@@ -142,7 +142,7 @@ class Nikita:
         """Return the campaign tasks that clusters list, as input for the decision.
 
         At a cluster where no work can start, only cancelled and moved tasks are considered, because
-        other tasks can't be late there.
+        waiting tasks are not late at such a cluster.
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
@@ -170,13 +170,13 @@ class Nikita:
         )
 
     def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return the arrays of epilogues that must still run for cancelled campaigns."""
+        """Return (campaign, array) of the epilogues that cancelled campaigns still need."""
         winding_up = [campaign for campaign in campaigns.values() if campaign.is_winding_up]
         steps = self._tries.steps(winding_up)
         return {(step.campaign, step.array) for step in steps if step.step == EPILOGUE}
 
     def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return the arrays of prologues and epilogues of campaigns that are not cancelled."""
+        """Return (campaign, array) of prologues and epilogues of campaigns not cancelled."""
         going = [
             campaign
             for campaign in campaigns.values()
@@ -195,7 +195,7 @@ class Nikita:
         return nikita_journal.nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark tasks, then delete them; an unmarked task would count as deleted by its owner."""
+        """Mark, then delete tasks; an unmarked task would count as deleted by its owner."""
         del situation
         self._turns.begin()
         self._watch.keep()
@@ -222,7 +222,7 @@ class Nikita:
         )
 
     def _delete(self, wipe: ArrayCancellation) -> None:
-        """Delete tasks; a failed deletion is retried in the next cycle if the tasks still exist."""
+        """Delete tasks; the next cycle retries a failed deletion of tasks that still exist."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             if wipe.wiped_for in REASONS_ONLY_WAITING:
@@ -233,10 +233,10 @@ class Nikita:
             self._tell_not_wiped(wipe, error)
 
     def _delete_waiting(self, array: CampaignArray, wipe: ArrayCancellation) -> None:
-        """Delete waiting tasks, and unmark those that have started and stay.
+        """Delete waiting tasks, and remove the marks of tasks that have started.
 
-        A deleted task that never started leaves no accounting record, so no program waits for its
-        record.
+        The new mark of a deleted task says that it never started, so that nobody waits for an
+        accounting record.
         """
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
@@ -251,7 +251,7 @@ class Nikita:
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
         if isinstance(error, OwnerCallPostponement):
-            return  # it is told which call hung
+            return  # the hung call is logged elsewhere
         name = f"{wipe.campaign}.{wipe.array}"
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 

@@ -41,7 +41,7 @@ def _decisive(
 
 
 def replay_nikita_decision(row: Mapping[str, Any]) -> list[str]:
-    """Decide again from what was kept."""
+    """Repeat a journalled decision from its stored situation; return its actions."""
     return rules.describe_nikita_deletions(
         rules.plan_nikita_deletions(decode_model_value(row["seen"], NikitaSituation))
     )

@@ -54,9 +54,9 @@ TO_GO = (
     *REASONS_IF_STILL_WAITING,
     *REASONS_HELD_FIRST,
     CancellationReason.UNWANTED,
-)  # also held tasks, because gridbridge may have set the hold
+)  # reasons that also delete held tasks, since nikita may hold tasks
 NOTHING = CellRequestsAndResources()
-KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
+KEPT = timedelta(days=7)  # age after which preemptions for a job are forgotten
 _log = logging.getLogger(__name__)
 
 
@@ -71,8 +71,8 @@ def listed_campaign_tasks(
     """Return campaign tasks that wait or run in the snapshots of clusters that answered.
 
     Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`)
-    without a cancellation mark: each may run at one cluster only. Ages are corrected for jumps of
-    this host's clock.
+    without a cancellation mark, since no other cluster can run them. Ages are corrected for jumps
+    of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -92,11 +92,10 @@ def listed_campaign_tasks(
 
 
 def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
-    """Return since when tasks wait or run; None for tasks that nikita must leave alone.
+    """Return since when tasks wait or run; None for tasks that nikita must not delete.
 
-    Waiting times are measured by this host's clock. No list says when a requeued task began to
-    wait. A task can't have started before its array was sent, whatever the clock of its cluster
-    says.
+    Waiting times are measured by this host's clock. No job list says when a requeued task began to
+    wait. A start before the submission of the array is wrong: the cluster's clock is slow.
     """
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -237,7 +236,7 @@ def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
 
 
 class HostClockWatch:
-    """Detects jumps of this host's clock between cycles; cron starts a new process each cycle."""
+    """Detects jumps of this host's clock between cycles, also between processes of cron."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
@@ -256,7 +255,7 @@ class HostClockWatch:
         return self._seen.leaps
 
     def keep(self) -> None:
-        """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
+        """Save the clock readings, so that the next cycle does not detect the jumps again."""
         try:
             if self._seen:
                 clocks_at_last_nikita_cycle.save_nikita_host_clocks(self._seen, self._path)
@@ -281,7 +280,7 @@ class NikitaCancelRequestHandler:
         self._runners = runners
 
     def take(self) -> int:
-        """Carry out cancel requests unless a runner runs; return how many were carried out."""
+        """Carry out cancel requests unless a runner is running; return their number."""
         names = campaign_files.list_campaign_inbox_files(self._folder)
         listed = campaign_files.list_request_files_of_verb(
             names, OwnerRequestVerb.CANCEL, self._folder

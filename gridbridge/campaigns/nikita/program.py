@@ -10,7 +10,7 @@ DOES = "Delete tasks of campaigns that wait or run where they should not."
 
 
 def main() -> None:
-    """Run as the arguments say."""
+    """Run gridbridge-nikita with the options of its command line."""
     start_campaign_program("gridbridge-nikita", DOES, 60, NIKITA_LOCK, _load)
 
 

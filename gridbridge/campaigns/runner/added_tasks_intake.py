@@ -15,11 +15,11 @@ from gridbridge.model.status_report import with_noun
 from gridbridge.shell import safe_files
 from gridbridge.state.database import StateFile
 
-MOST_PARTS = 1000  # parts of a campaign: root reads the list of parts for each array
+MOST_PARTS = 1000  # most files of added tasks per campaign: root lists them for each array
 
 ANOTHER = "another file came by this name"
 
-Judge = Callable[[NewCampaignFile, Campaign], str]  # why the site's rules refuse the tasks, or ""
+Judge = Callable[[NewCampaignFile, Campaign], str]  # returns the rules' refusal of the tasks, or ""
 
 
 class AddedTasksIntake:
@@ -45,7 +45,7 @@ class AddedTasksIntake:
         return grown
 
     def keep(self, new_file: NewCampaignFile) -> AddedTasks | str:
-        """Store a file of added tasks as a part of its campaign, or return the refusal."""
+        """Store a file of added tasks as a part of its campaign; return the part or a refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
@@ -70,7 +70,7 @@ class AddedTasksIntake:
         return not is_known
 
     def _forgotten(self, campaign: Campaign) -> NewCampaignFile | None:
-        """Return the file of a campaign's next part if the state file lacks that part."""
+        """Return the next file of added tasks if the state file lacks its tasks, else None."""
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None

@@ -62,10 +62,10 @@ class CampaignArrayCommands(Protocol):
         ...
 
 
-# A call that fails after this time may have hung: a usual call takes less than a second.
+# A failed call that took longer than this hung: usual calls take less than a second.
 HANGS_S = 5.0
-TURN_S = 60.0  # per cycle, person and cluster; as long as the longest call
-# errors that are replies: the call did not hang
+TURN_S = 60.0  # time for calls per cycle, owner and cluster; as long as the longest call
+# errors that the program itself returned, so that the call did not hang
 ANSWERS = (
     ArrayTasksAlreadyInLedger,
     PermanentArrayRefusal,
@@ -73,7 +73,7 @@ ANSWERS = (
     CampaignRefusedByRoot,
 )
 T = TypeVar("T")
-Pair = tuple[int, str]  # a person and a cluster
+Pair = tuple[int, str]  # uid of an owner, name of a cluster
 _log = logging.getLogger(__name__)
 
 
@@ -98,7 +98,7 @@ class OwnerTimeBudget:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures
-        self._taken_s: dict[Pair, float] = {}  # in this cycle
+        self._taken_s: dict[Pair, float] = {}  # seconds that calls took in this cycle
         self._pauses: dict[Pair, _Pause] = {}
         self._owners: dict[int, int] = {}
 
@@ -112,7 +112,7 @@ class OwnerTimeBudget:
         act: Callable[[], T],
         has_failed: Callable[[T], bool] = lambda _: False,
     ) -> T:
-        """Run a call for an array; NotAsked if its owner's budget is used up or paused."""
+        """Run a call for an array; OwnerCallPostponement if its owner has no time left."""
         pair = self._owner(array.campaign), array.cluster
         self._require(pair)
         began_s = self._clock.steady_s()
@@ -199,8 +199,8 @@ class CampaignArraySubmitter:
     def resume(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted.
 
-        An array without unfinished attempts is marked as released: later attempts replaced its
-        tasks.
+        An array without unfinished attempts is marked as released, since later attempts replaced
+        all of its attempts.
         """
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
@@ -225,7 +225,7 @@ class CampaignArraySubmitter:
         return ArraySubmissionResult(job_id=array.job_id)
 
     def _submit(self, arrays: list[CampaignArray]) -> None:
-        """Submit arrays of one campaign to one cluster; failed ones wait for the next cycle."""
+        """Submit arrays of one campaign to one cluster; the next cycle retries failed arrays."""
         if not arrays:
             return
         intended = tuple((array, self._campaigns.pending(array)) for array in arrays)

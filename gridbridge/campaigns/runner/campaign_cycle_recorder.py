@@ -1,4 +1,4 @@
-"""Store what a cycle learnt: job ratios, ended tasks by cluster, and missing tasks."""
+"""Store the results of a cycle: job ratios, ends of tasks, and missing tasks."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -67,7 +67,7 @@ class CampaignStatisticsRecorder:
         """Store job ratios and missing tasks in small transactions.
 
         Other programs can write the state file between the transactions. After a kill, the next
-        cycle computes the lost rows again, and a job ratio keeps its old value.
+        cycle recomputes the lost rows; a lost job ratio keeps its old value.
         """
         self._predictions.keep(plan.predicted)
         self._missing.note(plan.missed)

@@ -1,6 +1,6 @@
-"""Update the completion forecasts of campaigns, and measure the errors of past ones.
+"""Update the completion forecasts of campaigns, and measure the errors of past forecasts.
 
-A campaign's first forecast after half of its tasks is stored for that measurement.
+To measure errors, the first forecast after half of a campaign's tasks is stored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ from gridbridge.model.campaigns.published_campaigns import (
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock
 
-WINDOW = timedelta(hours=1)  # for counting ended tasks, as in CiGri
+WINDOW = timedelta(hours=1)  # window of the rate of ended tasks, as in CiGri
 ANEW_S = 45.0  # maximum age of a forecast; each costs some milliseconds
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
@@ -42,7 +42,7 @@ Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DatedForecast:
-    """A campaign's latest forecast and its inputs."""
+    """A campaign's latest forecast, with its time and inputs."""
 
     at: datetime
     forecast: CampaignForecast

@@ -53,11 +53,11 @@ from gridbridge.state import published_files
 from gridbridge.state.database import StateFile
 
 TRIED = "its failed tasks were tried again since"
-KEPT = timedelta(days=30)  # for files of ended campaigns: owners may still retry tasks
-PURGED_AT_ONCE = 500  # campaigns in a sweep, so that a cycle does not take minutes
+KEPT = timedelta(days=30)  # time that files of ended campaigns are kept, for retries
+PURGED_AT_ONCE = 500  # most campaigns purged in a cycle, which would take minutes
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads its answer within minutes
-MOST_REFUSAL = 4000  # characters of a refusal, which may quote the file
-NOBODY = -1  # uid for an unreadable file
+MOST_REFUSAL = 4000  # most characters of a refusal, which may quote the file
+NOBODY = -1  # uid that stands for the sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = RunnerSection()
 MB = 1_000_000
@@ -108,7 +108,7 @@ class CampaignIntake:
         self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
 
     def take(self) -> int:
-        """Accept new campaign files, and answer owners' requests; return how many of both."""
+        """Accept new campaign files, and answer owners' requests; return their total number."""
         listed = campaign_files.list_campaign_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
@@ -183,7 +183,7 @@ class CampaignIntake:
                 continue
             _log.warning("event=tries_forgotten campaign=%s", campaign)
             self._tell_restored(campaign, TRIED)
-            # recorded as done, so that the event opens once
+            # the retry is recorded as done, so that its event opens once
             self._campaigns.note_done(token, campaign, self._clock.now())
 
     def _recover(self, number: int) -> None:
@@ -199,12 +199,12 @@ class CampaignIntake:
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
-        # a token that no other file can have
+        # a random token, which no other file has
         self._campaigns.add(campaign, safe_files.random_file_name())
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
-        """Pause a campaign that was restored from its file."""
+        """Pause a campaign that was re-created from its file."""
         self._campaigns.is_now(campaign, CampaignState.PAUSED)
         self._tell_restored(campaign)
 
@@ -226,7 +226,7 @@ class CampaignIntake:
         """Remove old answers, events, requests, and files of long-ended campaigns.
 
         Campaigns older than `keep_campaigns_d` are purged with their tasks, because one published
-        list holds all stored campaigns. Events of ended campaigns close, but for events of
+        list holds all stored campaigns. Events of ended campaigns close, except events of
         undeleted tasks. While the clock is known to have jumped forward, everything is kept for
         longer.
         """

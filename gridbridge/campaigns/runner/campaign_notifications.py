@@ -33,9 +33,9 @@ from gridbridge.shell import file_trust
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-MOST = 20  # subscriptions of one person
+MOST = 20  # most subscriptions of one person
 ROOT = 0
-ONE = 0  # the number of the subscription in an answer
+ONE = 0  # key of the reply in an answer
 
 
 class SubscriptionRequestHandler:
@@ -100,7 +100,7 @@ class SubscriptionRequestHandler:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
             return OwnerRequestReply.WRONG
-        # which nothing runs as
+        # root can't subscribe a program: no program runs as root
         is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
             return OwnerRequestReply.WRONG
@@ -126,7 +126,7 @@ def _plain(subscription: NotificationSubscription) -> dict[str, str]:
 
 
 AT_ONCE = 16
-PATIENCE_S = 2.0  # per cycle, for all deliveries: most mails take less
+PATIENCE_S = 2.0  # wait per cycle for all deliveries; most mails take less
 STALE = timedelta(hours=1)
 Tell = Callable[[CampaignNotification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
@@ -215,7 +215,7 @@ class CampaignNotifier:
     ) -> NotificationSubscription:
         """Correct a subscription's times that a fast clock set into the future.
 
-        Otherwise the subscriber would get nothing until that time.
+        Otherwise the subscriber would get no message until that time.
         """
         corrected = rules.correct_subscription_times(subscription, now, self._policy)
         if corrected != subscription:

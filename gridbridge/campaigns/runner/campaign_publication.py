@@ -67,9 +67,9 @@ class CampaignPublisher:
         self._clock = clock
         self._folder = folder
         self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
-        self._begun: set[int] = set()  # campaigns whose tasks this cycle may change
-        self._killed: set[int] = set()  # campaigns whose published tasks may be outdated
-        self._there: frozenset[int] | None = None  # campaigns with published tasks
+        self._begun: set[int] = set()  # numbers of campaigns whose tasks this cycle may change
+        self._killed: set[int] = set()  # numbers of campaigns with outdated published tasks
+        self._there: frozenset[int] | None = None  # numbers of campaigns with published tasks
 
     def show(self, opened: Iterable[CampaignEvent]) -> None:
         """Publish all campaigns, each with its number of open events."""
@@ -94,14 +94,14 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value(whole, self._folder)
 
     def _sinks(self) -> dict[int, list[str]]:
-        """Return each campaign's black-hole clusters that nobody has trusted again since."""
+        """Return by campaign the black-hole clusters that its owner has not trusted again."""
         sinks: dict[int, list[str]] = {}
         for campaign, cluster in self._events.sinks():
             sinks.setdefault(campaign, []).append(cluster)
         return sinks
 
     def _open_clusters(self) -> dict[int, set[str]]:
-        """Return at which clusters each campaign has possibly live arrays."""
+        """Return by campaign the clusters with possibly live arrays."""
         clusters: dict[int, set[str]] = {}
         for array in self._campaigns.open_arrays():
             clusters.setdefault(array.campaign, set()).add(array.cluster)
@@ -150,8 +150,8 @@ class CampaignPublisher:
     def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
         """Publish the tasks that a cycle submitted or found ended, and count the ends.
 
-        If owners requested the changes (`are_asked`), waiting tasks had ended before, and their
-        ends are subtracted.
+        If owners requested the changes (`are_asked`), tasks that now wait had ended before, so
+        their ends are subtracted.
         """
         for campaign in self._killed:
             self._show_whole(campaign)
@@ -279,7 +279,7 @@ class EventAndCapacityPublisher:
         situation: CampaignCycleSituation,
         other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY,
     ) -> None:
-        """Publish cluster capacities, for unqueried clusters from other programs' snapshots."""
+        """Publish cluster capacities; `other_snapshots` are of clusters not queried."""
         grid = ShownCampaignClusters(
             at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
         )

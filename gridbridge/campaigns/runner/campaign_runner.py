@@ -48,9 +48,9 @@ OTHER = (
     " and change it when none is away"
 )
 SWEEP_S = 3600.0
-ENDS_KEPT = timedelta(days=1)  # for ends per minute; forecasts use one hour of them
-TAKING_S = 20.0  # per cycle for the inbox: gridsub waits 90 s
-LEAST_PAUSE_S = 5.0  # between cycles, whatever arrives: each cycle queries clusters
+ENDS_KEPT = timedelta(days=1)  # age limit of counts of ends per minute; forecasts use one hour
+TAKING_S = 20.0  # time per cycle for the inbox; gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # least pause between cycles, since each cycle queries clusters
 UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
@@ -132,7 +132,7 @@ class CampaignRunnerCycle:
     def take_in(self) -> int:
         """Accept new campaigns and owners' requests, and publish them; return how many."""
         intake_count = self._intake.take()
-        if touched := self._intake.touched():  # perhaps by an unfinished request
+        if touched := self._intake.touched():  # possibly changed by an unfinished request
             self._publication.begin(attempt.campaign for attempt in touched)
             self._publication.end(touched, are_asked=True)
         if intake_count:
@@ -165,7 +165,7 @@ class CampaignRunnerCycle:
         for answer in self._updator.news():
             last_cluster_snapshots.publish_local_only_queues(
                 answer, self._policy.queues_at(answer.cluster)
-            )  # jobs submitted later obey the published list
+            )  # published first, since submitted jobs obey this list
         self._shares.count(situation, plan)
         self._publication.begin(campaign.number for campaign in situation.campaigns)
         self._actions.do(plan)
@@ -220,7 +220,7 @@ class CampaignRunnerDaemon:
     """Runs cycles in a loop, and accepts campaigns between the cycles."""
 
     _has_taken = False  # whether a file arrived since the last cycle
-    _ended_s = float("-inf")  # end of the last cycle
+    _ended_s = float("-inf")  # monotonic time at the end of the last cycle
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy

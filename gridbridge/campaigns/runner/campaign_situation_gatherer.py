@@ -1,4 +1,4 @@
-"""Query clusters for capacities and the states of campaign tasks; named after CiGri's updator.
+"""Query clusters for capacities and states of campaign tasks (CiGri's updator).
 
 A task that its cluster does not list is not assumed to have ended. Nothing is decided about a
 cluster that does not answer. A task without an accounting record is waited for.
@@ -79,8 +79,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
-USUAL_S = 15.0  # until Grid Engine writes an accounting record, by default
-ARRAYS_AT_ONCE = 20  # submitted by one call
+USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
+ARRAYS_AT_ONCE = 20  # most arrays submitted by one call
 
 _log = logging.getLogger(__name__)
 
@@ -90,12 +90,12 @@ class UnlistedArrayAttempts:
     """The attempts of an array that its cluster does not list."""
 
     array: CampaignArray
-    missing: Mapping[TaskAttempt, float]  # with the seconds since they were last listed
-    pending: int  # attempts whose ends are not known
+    missing: Mapping[TaskAttempt, float]  # seconds since each attempt was last listed
+    pending: int  # number of attempts without known ends
     is_listed: bool  # whether its cluster lists any task
 
     def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
-        """Return sorted indices that are missing for `least_s`, or have no record to wait for."""
+        """Return sorted indices missing for `least_s`; `unrecorded` indices need no wait."""
         missing = self.missing.items()
         return tuple(
             sorted(
@@ -106,11 +106,11 @@ class UnlistedArrayAttempts:
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
-        """Return the attempts that count as lost unless the cluster reports their ends now."""
+        """Return attempts missing for `forgotten_s`: lost, unless their ends are found now."""
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
-        """Return the missing attempts at these indices; no others were queried."""
+        """Return the missing attempts at these indices, which were queried."""
         return {
             attempt: missed_s
             for attempt, missed_s in self.missing.items()
@@ -147,13 +147,13 @@ class CampaignSituationGatherer:
         self._clock = clock
         self._missing = MissingAttemptTracker(MissingTaskRows(database), clock, ran, is_dry=is_dry)
         self._restored = LedgerStateMismatchDetector(self._campaigns, ledger_arrays)
-        self._disputed: list[AttemptOutcomeAtCluster] = []  # in the last cycle
+        self._disputed: list[AttemptOutcomeAtCluster] = []  # disputed attempts of the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
         self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
-        self._fast: set[tuple[str, str]] = set()  # cluster and host with a fast clock
-        self.answers: dict[str, ClusterSnapshot] = {}  # from the last cycle
-        self.others: dict[str, ClusterSnapshot] = {}  # unused clusters, from other programs
-        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # seconds of running tasks
+        self._fast: set[tuple[str, str]] = set()  # logged fast clocks: cluster, host
+        self.answers: dict[str, ClusterSnapshot] = {}  # snapshots of the last cycle
+        self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of unused clusters
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # seconds since tasks started
 
     def news(self) -> list[ClusterSnapshot]:
         """Return the last snapshots that the poller has not published yet."""
@@ -317,8 +317,8 @@ class CampaignSituationGatherer:
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return all ended attempts, and the arrays that are over.
 
-        Campaigns that lack arrays of root's ledger are left out. The ledger is imported first,
-        because a task that would be retried may already have been retried.
+        Campaigns that lack arrays of root's ledger are left out. Their arrays are imported first,
+        because the ledger may show that a task was already retried.
         """
         ended: list[TaskAttempt] = []
         over: list[CampaignArray] = []
@@ -333,17 +333,17 @@ class CampaignSituationGatherer:
     def _counted(
         self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
     ) -> tuple[TaskAttempt, ...]:
-        """Return the ends that count; drop ends that an unknown deletion of ours may explain."""
+        """Return the ends that count; drop ends that an unrecorded deletion may have caused."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the indices whose ends are queried: their records should exist by now.
+        """Return the indices whose ends are queried, after the time for accounting records.
 
-        A forged record then lies beside the true one, and neither is believed. Tasks deleted before
-        their start have no record and are queried at once.
+        The wait reveals a forged record: the true record conflicts with it, and neither counts.
+        Tasks deleted before their start have no record and are queried at once.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})

@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.speculation import CampaignStragglers, Competing
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 
-MOST = 1000  # longest-running attempts of a campaign that are considered
+MOST = 1000  # most attempts of a campaign that are considered, longest-running first
 
 Answers = Mapping[str, ClusterSnapshot]
 
@@ -70,7 +70,7 @@ class CampaignStragglerFinder:
         answers: Answers,
         now: datetime,
     ) -> bool:
-        """Return whether a campaign may be near its end, before other campaigns' shares count."""
+        """Return whether a campaign may be near its end, if it got all free slots."""
         free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
         unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
         return is_campaign_near_end(
@@ -117,7 +117,7 @@ class CampaignStragglerFinder:
     def _late_places(
         self, arrays: Iterable[CampaignArray], answers: Answers, now: datetime
     ) -> Iterator[tuple[CampaignArray, frozenset[int]]]:
-        """Yield the longest-running indices by array; no others are read."""
+        """Yield the indices of the longest-running attempts, by array."""
         longest = nlargest(
             MOST,
             (

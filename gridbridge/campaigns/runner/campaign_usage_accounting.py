@@ -26,8 +26,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 
-FORGOTTEN_S = 1.0  # slot-seconds; less usage is deleted, for it changes no decision
-NEVER_S = 1e9  # mean duration at a cluster where tasks ran and none succeeded
+FORGOTTEN_S = 1.0  # usage in slot-seconds below which it is deleted as negligible
+NEVER_S = 1e9  # stands for the mean duration at a cluster without any success
 
 
 class CampaignUsageAccounting:
@@ -45,7 +45,7 @@ class CampaignUsageAccounting:
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
-        self._read: tuple[DecayedUsage, ...] | None = None  # in this cycle
+        self._read: tuple[DecayedUsage, ...] | None = None  # usage read in this cycle
 
     def gather(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
         """Return the fair-share data of unfinished campaigns: usage, groups, mean durations."""

@@ -40,7 +40,7 @@ def campaign_capacity_by_cluster(
     limits: Mapping[str, ArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacity]:
-    """Return the capacity of each cluster with a snapshot, and its campaign settings."""
+    """Return by cluster the capacity from its snapshot, limits and campaign settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterCapacity(
@@ -63,7 +63,7 @@ def campaign_capacity_by_cluster(
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
-    """Return how many slots accept work; best-effort queues offer the same slots again."""
+    """Count the slots that accept jobs; best-effort queues offer the same slots again."""
     working = (
         queue
         for queue in snapshot.queues
@@ -126,7 +126,7 @@ def elapsed_seconds_of_running_tasks(
 ) -> dict[tuple[int, str], tuple[float, ...]]:
     """Return the elapsed seconds of running tasks by campaign and cluster.
 
-    Each task counts once: `besides` holds the other attempts of a task, by array and index.
+    Each task counts once, by its last attempt; `besides` has the positions of other attempts.
     """
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:

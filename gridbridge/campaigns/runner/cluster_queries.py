@@ -44,9 +44,9 @@ class ClusterSnapshotFetcher:
         self._database = database
         self._sharing = ClusterSnapshotSharing(database, clock, is_dry=is_dry)
         self._clock = clock
-        self.has_read = False  # whether the last call reused a snapshot
-        self.troubles: dict[str, str] = {}  # errors of the last call, by cluster
-        self.polled = frozenset[str]()  # clusters of the last call with the poller's snapshots
+        self.has_read = False  # whether the last call reused another program's snapshot
+        self.troubles: dict[str, str] = {}  # error messages of the last call, by cluster
+        self.polled = frozenset[str]()  # clusters whose snapshots came from the poller
 
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
@@ -58,7 +58,7 @@ class ClusterSnapshotFetcher:
         """
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        # read after the arrays, so that all of them are included
+        # jobs are read after the arrays, so that no array is missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = {
             name: answer
@@ -184,7 +184,7 @@ def query_live_task_indices(
 ) -> dict[CampaignArray, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
-    While a cluster does not answer, all tasks count as alive (CampaignArrayEndReader).
+    If a cluster does not answer, all of its tasks count as alive (CampaignArrayEndReader).
     """
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
@@ -222,7 +222,7 @@ def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndRe
     """Return the adapter that reports an array's ends, and its cluster's address."""
     where = configured_cluster_address(policy, array.cluster)
     system = adapter_of_cluster(where).array_ends
-    assert system  # campaigns use only such clusters
+    assert system  # campaigns use only clusters whose system accepts arrays
     return system, where
 
 

@@ -1,4 +1,4 @@
-"""Carry out a cycle's plan; each step is recorded first, so that it can be repeated."""
+"""Carry out a cycle's plan; each step is recorded before it is done, for repetition."""
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
@@ -106,7 +106,7 @@ class CampaignPlanExecutor:
         for array in plan.unneeded:
             self._mark_unneeded(array)
         for array in plan.unsent:
-            self._mark_unneeded(array)  # the mark explains its end, if its cluster had accepted it
+            self._mark_unneeded(array)  # explains the end of an array that the cluster had accepted
             self._delete(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
             self._end(lost)
@@ -115,9 +115,9 @@ class CampaignPlanExecutor:
         self._ends.close_ended()
 
     def _caught_up(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
-        """Import arrays from root's ledger; drop new submissions of those campaigns.
+        """Import arrays from root's ledger; drop the planned sends of campaigns concerned.
 
-        The plan was made from the older state file.
+        The plan was made without the imported arrays.
         """
         for campaign in plan.behind:
             self._answers.take_over(campaign)
@@ -139,7 +139,7 @@ class CampaignPlanExecutor:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
     def _mark_unneeded(self, array: CampaignArray) -> None:
-        """Mark an array's only task, which nikita deletes if it is still waiting."""
+        """Mark the only task of an array, so that nikita deletes the task if it still waits."""
         self._marks.put(
             ArrayCancellation(
                 campaign=array.campaign,
@@ -167,8 +167,8 @@ class CampaignPlanExecutor:
     ) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
-        No cluster reports ends of such tasks. Root may have submitted an array that the state file
-        lists as intended. Its tasks may have finished, so the next cycle queries their ends.
+        No cluster reports ends of unsubmitted tasks. Root may have submitted an array that the
+        state file lists as intended. Its tasks may have finished, so the next cycle queries ends.
         """
         try:
             leave = partial(self._leave_nothing, array)

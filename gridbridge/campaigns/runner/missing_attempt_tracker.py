@@ -1,6 +1,6 @@
-"""Track how long tasks are missing from their clusters' job lists, and which had started.
+"""Track how long tasks are missing from job lists, and which tasks had started.
 
-The data survives restarts, because each cycle from cron is a new process.
+The tracked times survive restarts, because each cycle from cron is a new process.
 """
 
 import json
@@ -44,11 +44,11 @@ class MissingAttemptTracker:
         self._path = path
         self._clock = clock
         self._known = missing_tasks.all()
-        self._of: dict[Key, set[Place]] = {}  # stored positions of each array
-        self._since_s: dict[Key, dict[Place, float]] = {}  # by the monotonic clock
-        self._ran: dict[Key, Set[int]] = _read(path)  # started indices by array, when last listed
-        self._saved_ran = b""  # content of the file
-        self.changed: list[TaskMissingSince] = []  # changes in this cycle
+        self._of: dict[Key, set[Place]] = {}  # stored missing tasks of each array
+        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time of first absence
+        self._ran: dict[Key, Set[int]] = _read(path)  # started indices by array when last listed
+        self._saved_ran = b""  # last written content of the file `path`
+        self.changed: list[TaskMissingSince] = []  # tasks newly missing or listed again
 
     def begin(self) -> None:
         """Start a cycle: read the missing tasks from the state file."""
@@ -102,7 +102,7 @@ class MissingAttemptTracker:
         return durations_s
 
     def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
-        """Forget missing attempts that ended, and keep the others as missing."""
+        """Forget the ended attempts, and keep the other attempts as missing."""
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})

@@ -67,18 +67,18 @@ TRUSTING = {
 GIVEN_UP = (
     CampaignEventCode.DROPPED,
     CampaignEventCode.DISPUTED,
-)  # the outcomes of such tasks are unknown
+)  # events whose tasks have unknown outcomes
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # campaigns in a request: each needs a call to root's helper
-AT_ONCE = 200  # campaigns or events in a transaction: a sixth of a second
-AGAIN_S = 10.0  # time for retries per cycle: a million tasks take minutes
+TAKEN_UP_AT_ONCE = 20  # most campaigns reopened by a request: each needs a call to root's helper
+AT_ONCE = 200  # most campaigns or events in a transaction, which takes 1/6 s
+AGAIN_S = 10.0  # time for retries per cycle; a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
 Act = Callable[
     [CampaignOwnerRequest, int], OwnerRequestReply
 ]  # executes a request for one campaign or event
-Begin = Callable[[Iterable[int]], None]  # gets the campaigns whose tasks will change
+Begin = Callable[[Iterable[int]], None]  # called with the campaigns whose tasks will change
 Do = Callable[
     [CampaignOwnerRequest], Mapping[int, OwnerRequestReply] | Mapping[str, object]
 ]  # executes a whole request and returns the answer
@@ -152,9 +152,9 @@ class CampaignOwnerRequestHandler:
         self._noting = CampaignTaskEndRecorder(
             database, CampaignStatisticsRecorder(database), clock
         )
-        self._rulers = (ROOT, os.geteuid())  # a personal site's user rules all campaigns
+        self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
-        self._reached: dict[tuple[str, int], int] = {}  # last retried task by request and event
+        self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request and event
 
     def begin(self) -> None:
         """Start a cycle; longer requests continue in the next cycle."""
@@ -188,13 +188,13 @@ class CampaignOwnerRequestHandler:
 
     @staticmethod
     def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
-        """Execute the request for one number, and reset the watchdog, since each may take long."""
+        """Execute a request for one campaign or event, and reset the watchdog."""
         answer_owner_request = act(request, number)
         runner.call_program_end_callback()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
-        """Record the retry also beside the campaign files, for a state file restored later."""
+        """Record the retry in the register, which outlives a restored state file."""
         now = self._clock.now()
         for campaign in sorted(
             {event.campaign for event in map(self._events.find, events) if event}
@@ -206,15 +206,15 @@ class CampaignOwnerRequestHandler:
     def _begin_again(self, request: CampaignOwnerRequest) -> bool:
         """Prepare a retry: have root reopen the ended campaigns.
 
-        The campaigns are recorded as changing first. After a kill, all of their tasks are published
-        again.
+        Before that, the campaigns are recorded as changing. So all of their tasks are published
+        again after a kill.
         """
         numbers = {event.campaign for event in map(self._events.find, request.numbers) if event}
         campaigns = [
             campaign
             for campaign in map(self._campaigns.find, sorted(numbers))
             if campaign
-            and campaign.jdl.type is not CampaignType.TEST  # its tasks are not tried again
+            and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_refused(campaign.number)
         ]
         self._begin(campaign.number for campaign in campaigns)
@@ -350,7 +350,7 @@ class CampaignOwnerRequestHandler:
         )
 
     def _do_event(self, request: CampaignOwnerRequest, number: int) -> OwnerRequestReply:
-        """Close an event; the runner then judges its subject anew."""
+        """Close an event; the runner then decides anew about the cluster or tasks."""
         event = self._events.find(number)
         if not event:
             return OwnerRequestReply.UNKNOWN
@@ -418,14 +418,14 @@ class CampaignOwnerRequestHandler:
         return OwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
 
     def _is_refused(self, campaign: int) -> bool:
-        """Return whether root refuses a campaign's file and no owner has fixed that."""
+        """Return whether root refuses a campaign's file and the owner has not fixed the file."""
         return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether there are any.
 
-        Their previous outcomes no longer count, because the owner fixed the cause. Raises NotYet
-        when the cycle's time for retries is over.
+        Their previous outcomes no longer count, because the owner fixed the cause. Raises
+        PartlyDoneOwnerRequest when the cycle's time for retries is over.
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)

@@ -13,7 +13,7 @@ from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedge
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, RootLedgerArray
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 
-AT_ONCE = 20  # campaigns in one cycle: each needs a call to root's helper
+AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call to root's helper
 _log = logging.getLogger(__name__)
 
 
@@ -23,7 +23,7 @@ class EndedCampaignLedgerCloser:
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
         self._acts = acts
-        self._last = 0  # campaign that was closed last; the next cycle continues after it
+        self._last = 0  # last closed campaign, after which the next cycle continues
 
     def close_ended(self) -> None:
         """Close some ended campaigns; the next cycle closes the rest and retries failures.
@@ -35,7 +35,7 @@ class EndedCampaignLedgerCloser:
             try:
                 self._acts.end(campaign)
             except RootLedgerUnreadable:
-                pass  # without a ledger root submits nothing
+                pass  # without a ledger root submits no task
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
                 if isinstance(error, CampaignFileUnreadable):
@@ -54,7 +54,7 @@ class LedgerStateMismatchDetector:
         """Keep the function that reads root's ledger of a campaign."""
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # whether a campaign's ends are ignored for now
+        self._waits: dict[int, bool] = {}  # whether ends of a campaign's tasks must wait
         self.behind: list[int] = []  # campaigns whose state is older than the ledger
 
     def begin(self) -> None:
@@ -64,8 +64,8 @@ class LedgerStateMismatchDetector:
     def may_count(self, campaign: int) -> bool:
         """Return whether ends of a campaign's tasks may be recorded.
 
-        They may if the ledger is lost. They may not while the ledger cannot be read. The ledger is
-        read once per campaign.
+        Ends may be recorded if the ledger is lost, but not while the ledger is unreadable. The
+        ledger is read once per campaign and cycle.
         """
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
@@ -77,7 +77,7 @@ class LedgerStateMismatchDetector:
         """Return the campaigns whose ledger lists arrays that the state file lacks.
 
         This includes restored campaigns without any array in the state file. A paused campaign is
-        compared after its owner resumes it, because it submits nothing before.
+        compared after its owner resumes it, because it submits no task before.
         """
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:

@@ -63,8 +63,8 @@ from gridbridge.model.status_report import printable_text
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
-MOST_WORDS = 200  # characters of an error message
-WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that the event's columns repeat
+MOST_WORDS = 200  # most characters of an error message
+WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that messages of events omit
 
 
 class SubmitFailureEventRecorder:
@@ -87,7 +87,7 @@ class SubmitFailureEventRecorder:
     def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Record a failed deletion once, if root has to repair its cause.
 
-        Other failures already count for the cluster elsewhere.
+        Other failures are already counted for the cluster.
         """
         code = event_code_of_submit_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):

@@ -45,7 +45,7 @@ from gridbridge.state.database.campaign_tables import (
 )
 from gridbridge.state.database.transaction import StateFile
 
-AT_A_TIME = 500  # tasks in one query
+AT_A_TIME = 500  # most tasks in one query
 
 _LATER = ATTEMPTS.alias("later")
 _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
@@ -233,10 +233,10 @@ class CampaignAttemptRows:
     def earlier(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
-        """Return the outcomes of the other finished attempts of these tasks.
+        """Return the outcomes of the other finished attempts of these attempts' tasks.
 
-        Attempts before a retry that the owner requested do not count. A first attempt has others
-        only if its task is in `copied`, the tasks with speculative attempts.
+        Attempts before a retry that the owner requested do not count. For first attempts, only
+        tasks in `copied` are read, which have speculative attempts.
         """
         first = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt == 1}
         later = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt > 1}
@@ -266,9 +266,9 @@ class CampaignAttemptRows:
         )
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Exclude an event's attempts from the event if it opens again.
+        """Exclude an event's attempts from the event, in case it opens again.
 
-        Attempts of tasks that already wait for a retry are excluded anyway.
+        Attempts of tasks that already wait for a retry need no exclusion.
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
@@ -289,11 +289,11 @@ class CampaignAttemptRows:
         return attempts
 
     def judge_as_before(self, campaign: int) -> None:
-        """Count old attempts again for waiting tasks, because their retries are dropped."""
+        """Count earlier attempts of waiting tasks again, because the tasks' retries are dropped."""
         self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
 
     def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
-        """Ignore all attempts of these tasks so far in later decisions."""
+        """Exclude the present attempts of these tasks from later decisions."""
         self._judge(campaign, tasks, is_past=True)
 
     def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
@@ -341,7 +341,7 @@ class CampaignAttemptRows:
             return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
 
     def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
-        """Return the highest attempt number of each submitted task, speculative ones included."""
+        """Return each submitted task's highest attempt number, speculative attempts included."""
         return {
             row["task"]: row["attempt"]
             for begin in range(0, len(tasks), AT_A_TIME)
@@ -389,8 +389,8 @@ class CampaignAttemptRows:
     def _take_up(self, adoption: LedgerRecoveryStep) -> tuple[int, ...]:
         """Reopen failed tasks that have live attempts in root's ledger.
 
-        Their ends are counted again later. Returns the tasks that their owner had cancelled: their
-        attempts are to be deleted.
+        Ends of reopened tasks are counted again later. Returns the tasks that their owner had
+        cancelled, whose attempts must be deleted.
         """
         live = {
             attempt.task

@@ -1,6 +1,6 @@
 """The tables of campaign events and of each campaign's success record at each cluster.
 
-An event that recurs reuses its row, so the number of rows is limited by the kinds of trouble.
+An event that recurs reuses its row, so the number of rows has a limit.
 """
 
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ EVENTS = Table(
     Column("why", PrintableTextColumn, nullable=False, server_default=""),
     Column(
         "closed_by", PrintableTextColumn, nullable=False, server_default=""
-    ),  # the request's token
+    ),  # token of the request that closed the event
     Index("campaign_events_what", "campaign", "code", "cluster"),
     Index("campaign_events_closed_at", "closed_at"),
 )
@@ -128,7 +128,7 @@ class CampaignEventRows:
         return self._select(_OPEN)
 
     def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return open events, events closed since a time, and untrusted black-hole events."""
+        """Return open events, events closed since a time, and black holes not yet trusted again."""
         return self._select(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
@@ -147,7 +147,7 @@ class CampaignEventRows:
         return next((event for event in events if not event.closed_at), None)
 
     def sinks(self) -> tuple[tuple[int, str], ...]:
-        """Return campaigns with their black-hole clusters that nobody has trusted since."""
+        """Return (campaign, cluster) of black holes that the owner has not trusted again."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
     def back_at(self) -> dict[str, datetime]:
@@ -195,7 +195,7 @@ class CampaignEventRows:
     def close_of_ended(
         self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]
     ) -> None:
-        """Close events of long-ended campaigns without open arrays, except some codes."""
+        """Close events, except codes in `but`, of long-ended campaigns without open arrays."""
         ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
             EVENTS.c.campaign.in_(ended),
@@ -211,7 +211,7 @@ class CampaignEventRows:
             self._database.execute(delete(table).where(table.c.campaign == campaign))
 
     def forget(self, before: datetime) -> None:
-        """Delete events closed before a time, except untrusted black-hole events."""
+        """Delete events closed before a time, except black holes not yet trusted again."""
         self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def records(self, campaigns: Iterable[int]) -> tuple[ClusterSuccessRecord, ...]:

@@ -2,8 +2,9 @@
 
 Owners put files into folders of their own, below a folder of mode 3733 (sticky, setgid) that
 everybody may add to. Files there get the service's group, so the service may read and move them. A
-new file has a random name. The service moves it into its own folder when it starts processing, so
-that the owner cannot withdraw it any more. At last it renames the file to the campaign's number.
+new file has a random name. Before processing, the service moves the file into a folder of the
+service, so that the owner can no longer withdraw the file. At last the service renames the file to
+the campaign's number.
 """
 
 import hashlib
@@ -35,11 +36,11 @@ KINDS = (NEW, ASKED, "in.", "took.")
 MAX_BYTES = 512 << 20
 ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
-HIGHEST = 999_999_999  # number of a campaign, an event or a task
+HIGHEST = 999_999_999  # highest number of a campaign, an event or a task
 
 
 class ForeignOrMissingCampaignFile(GridbridgeError):
-    """A campaign's file cannot be read: it is another person's, or is missing."""
+    """A campaign's file can't be read: it belongs to another person, or is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +49,11 @@ class NewCampaignFile:
 
     token: str
     uid: int
-    owner: str  # empty if the uid has no account
+    owner: str  # user name; empty if the uid has no account
     digest: str
-    header: Any  # parsed JSON
+    header: Any  # parsed JSON of the first line
     tasks: int
-    size: int = 0  # bytes
+    size: int = 0  # size of the file in bytes
 
     @property
     def adds_to(self) -> int | None:
@@ -82,7 +83,7 @@ def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
 
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
-    """Return the inbox file names, as input for `new` and `take_requests`."""
+    """Return the inbox file names, for the functions that take files and requests."""
     return picked.list_campaign_inbox(folder)
 
 
@@ -91,7 +92,7 @@ def take_new_campaign_files(
 ) -> Iterator[tuple[str, NewCampaignFile | str]]:
     """Yield new files by token, each with its content or an error message.
 
-    From then on the owners cannot withdraw the files.
+    Owners can't withdraw the yielded files.
     """
     for token in picked.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
@@ -105,7 +106,7 @@ def take_new_campaign_files(
 
 
 def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
-    """Return the names that `new` and `take_requests` would process; change nothing."""
+    """Return the names of unprocessed inbox files; change no file."""
     names = list(listed)
     return [
         name for kind in KINDS for name in picked.select_inbox_files_fairly(names, kind, folder)
@@ -122,7 +123,7 @@ def write_owner_request(
 ) -> str:
     """Write a request about this user's campaigns or events; return the answer's token.
 
-    `of` names the campaigns of the events: root's helper reads them.
+    `of` has the campaigns of the events, for root's helper.
     """
     token = safe_files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
@@ -153,7 +154,7 @@ def _asks(path: str, verb: OwnerRequestVerb) -> bool:
 def take_owner_requests(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[CampaignOwnerRequest]:
-    """Yield the owners' requests, which the owners cannot withdraw from then on.
+    """Yield the owners' requests, which the owners can then no longer withdraw.
 
     Invalid requests are removed.
     """
@@ -220,7 +221,7 @@ def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
 
 
 def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
-    """Return whether a file with this campaign number exists, which must not be overwritten."""
+    """Return whether a file with this campaign number exists already."""
     return os.path.lexists(f"{folder}/{campaign_file_name(campaign)}")
 
 
@@ -259,7 +260,7 @@ def read_own_campaign_file(
     """Return the header and all task parameters of this user's campaign.
 
     Campaign files are removed some time after the end, and anybody may put a file of that name
-    there. So a user reads only their own files (ForeignOrMissingCampaignFile otherwise). Root reads
+    there. So users read only their own files (ForeignOrMissingCampaignFile otherwise). Root reads
     everybody's files, but not in order to run them.
     """
     uid = os.geteuid()
@@ -307,7 +308,7 @@ def measure_person_campaign_files(
     """Return the number and total bytes of a person's campaign files.
 
     `parts` lists the person's campaigns and parts, with part 0 for the first file. The folder is
-    not listed, because anybody may have put a million names there.
+    not listed, because a user may have put a million names into the folder.
     """
     sizes = []
     for campaign, part in parts:
@@ -381,7 +382,7 @@ def _require_head(path: str) -> None:
     """Refuse a file without a valid first line before reading all of its 512 MB."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # what else it may be is told by who reads it
+        # the reader reports other kinds of files
         is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
             _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))
@@ -404,7 +405,7 @@ def _name_of(uid: int) -> str:
 
 
 def _remove(path: str) -> None:
-    """Remove a file; a folder that its owner made in its place is left alone."""
+    """Remove a file; leave a folder that an owner made in its place."""
     with suppress(IsADirectoryError):
         safe_files.remove_file(path)
 

@@ -1,9 +1,9 @@
 """The inbox folders of campaign files: one folder for each person, read fairly.
 
-Only the person and the service's group may write into `u.UID`. So the folder, not a file's owner,
-proves who brought a file. If another user took that folder name, the
-person uses `u.UID.TOKEN` with a random token stored in the home directory. Nobody but the service
-can list the folders.
+Only the person and the service's group may write into `u.UID`. So the folder proves which person
+brought a file; the file's owner does not. If another user has created `u.UID`, the person uses
+`u.UID.TOKEN`, with a random token stored in the home directory. Only the service can list the
+folders.
 """
 
 import os
@@ -19,16 +19,16 @@ from itertools import chain, islice
 from gridbridge.errors import StateError
 from gridbridge.shell import safe_files
 
-TOKEN = re.compile("[0-9a-f]{32}")  # the form of files.random_name
+TOKEN = re.compile("[0-9a-f]{32}")  # form of the names that random_file_name makes
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
-BEGUN = "begun"  # the service's own folder for files in process
-A_SCAN = 10  # files of one person in one scan
-# Bytes of one person's further files in one scan: other people wait meanwhile.
+BEGUN = "begun"  # the service's folder of files in process
+A_SCAN = 10  # most files of one person in one scan
+# Most bytes of one person's further files in a scan, by kind: other people wait.
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # folders per person; files per kind and folder
-A_LISTING = 20_000  # names read per folder: twice the allowed campaign files
-FOR_US = 0o770  # with the service's group
-WORD = ".gridbridge/brings"  # the token of a person's folder, in the home directory
+A_PERSON, A_FOLDER = 20, 50  # most folders of a person; most files of a kind in a folder
+A_LISTING = 20_000  # most names read in a folder: twice the allowed campaign files
+FOR_US = 0o770  # mode of a person's folder, of the service's group
+WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
 WORD_BYTES = 100
 
 
@@ -180,7 +180,7 @@ def take_new_inbox_files(
 ) -> list[str]:
     """Move new files into the service's folder; return the tokens of all unfinished files.
 
-    `taken_prefix` is the new name's prefix. Owners cannot change the files after the move.
+    `taken_prefix` is the prefix of the moved files' names. Owners can't change moved files.
     """
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
@@ -221,11 +221,11 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
 
 
 def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return paths of a kind, the first few of each person, limited by number and bytes.
+    """Return the first paths of a kind for each person, limited by number and bytes.
 
-    So no person's many or large files delay another person's.
+    So many or large files of one person do not delay another person's files.
     """
-    # By person, whatever number of folders that person has.
+    # Grouped by person, since a person may have several folders.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
         if not has_inbox_file_name(path.rpartition("/")[2], prefix):

@@ -1,7 +1,7 @@
-"""The service's register: which campaign file got which number, and which were retried.
+"""The service's register of campaign files, with their numbers and retries.
 
-It lists campaigns that a restored state file lacks. It also proves that the service itself numbered
-a file, because anybody may create a file of such a name.
+The register also has campaigns that a restored state file lacks. It proves that the service itself
+numbered a file, because any user may create a file of such a name.
 """
 
 import os
@@ -26,8 +26,8 @@ class CampaignNumberRegister:
         """Read the register; a register of another owner counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
-        self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
-        self._again: dict[tuple[int, str], int] = {}  # by campaign and token
+        self._known: dict[tuple[int, int], Brought] = {}  # registered files by campaign and part
+        self._again: dict[tuple[int, str], int] = {}  # times of retries by campaign and request
         self._is_whole = True
         self._is_ours = True
         self._is_there = True
@@ -53,7 +53,7 @@ class CampaignNumberRegister:
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
         """Register a file before it is renamed; repeatable, StateError if the disk is full.
 
-        A number that already has a file keeps it.
+        A number that already has a file keeps this file.
         """
         if (campaign, part) in self._known:
             return

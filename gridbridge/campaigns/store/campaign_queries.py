@@ -69,7 +69,7 @@ DURATIONS = (
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        # `+ 0` keeps SQLite from the key's range, so that it reads the last arrays first
+        # `+ 0` keeps SQLite from a range scan of the key, so that it reads the last arrays first
         ATTEMPTS.c.task + 0 < FIRST_PROLOGUE_TASK,
         ATTEMPTS.c.outcome.in_(RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),

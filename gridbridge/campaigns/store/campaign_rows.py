@@ -44,7 +44,7 @@ from gridbridge.state.database.campaign_tables import (
 )
 from gridbridge.state.database.transaction import StateFile
 
-AT_A_TIME = 500  # campaigns in one query
+AT_A_TIME = 500  # most campaigns in one query
 _BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(
     PARTS.c.token == bindparam("token")
 )
@@ -119,14 +119,14 @@ class CampaignRows:
         return bool(self._database.rows(queries.ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
-        """Return how many tasks of each campaign wait; campaigns without any are left out."""
+        """Return the number of waiting tasks by campaign, without campaigns that have none."""
         return {
             row["campaign"]: int(row["tasks"])
             for row in self._database.rows(queries.WAITING_COUNTS)
         }
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
-        """Return the numbers of waiting tasks that avoid clusters, by campaign and clusters."""
+        """Count by campaign the waiting tasks that avoid the same clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
@@ -170,9 +170,9 @@ class CampaignRows:
         at: datetime,
         kept_off: Sequence[TaskCountByExclusions] = (),
     ) -> CampaignArray | None:
-        """Move waiting tasks into a new array; None if none waits.
+        """Move waiting tasks into a new array; None if no task waits.
 
-        `kept_off` says how many of the tasks avoid which clusters; the others avoid none.
+        `kept_off` counts tasks by the clusters that they avoid; all other tasks avoid no cluster.
         """
         with self._database.transaction():
             attempts = self._take(campaign, tasks, kept_off)
@@ -246,7 +246,7 @@ class CampaignRows:
         )
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Set a campaign's state and end; the end is not yet in root's ledger."""
+        """Set a campaign's state and end, and note that root's ledger lacks the end."""
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
@@ -268,7 +268,7 @@ class CampaignRows:
     def unnoted(self, after: int, most: int) -> tuple[int, ...]:
         """Return up to `most` ended campaigns that are still open in root's ledger.
 
-        They have numbers above `after`, in ascending order.
+        The campaigns have numbers above `after`, in ascending order.
         """
         query = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self._database.rows(query))
@@ -289,7 +289,7 @@ class CampaignRows:
     def _take(
         self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]
     ) -> list[tuple[int, int]]:
-        """Remove waiting tasks of each kind, the most urgent first; return them with attempts."""
+        """Remove the most urgent waiting tasks of each kind; return tasks with attempts."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         entries = [
             entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
@@ -378,7 +378,7 @@ class AddedTaskPartRows:
         return tuple(dict.fromkeys(parts))
 
     def last(self, campaign: int) -> int:
-        """Return the highest part number of a campaign; 0 if nothing was added."""
+        """Return the highest part number of a campaign; 0 if no task was added."""
         (row,) = self._database.rows(_LAST_PART, campaign=campaign)
         return int(row["number"] or 0)
 

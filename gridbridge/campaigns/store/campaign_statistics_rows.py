@@ -134,7 +134,7 @@ class CampaignStatisticsRows:
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
-        """Record when a campaign first ended; a later end changes nothing."""
+        """Record the first end of a campaign; later ends are ignored."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
 

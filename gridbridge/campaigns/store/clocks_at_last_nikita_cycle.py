@@ -1,6 +1,6 @@
 """Store this host's wall clock and monotonic clock at nikita's last cycle.
 
-The clocks belong to this host, so a file holds them and not the state file.
+The clock readings belong to this host, so they are in a file of their own, not in the state file.
 """
 
 import json

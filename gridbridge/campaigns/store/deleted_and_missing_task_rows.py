@@ -46,7 +46,7 @@ WAYS = Table(
 _UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
 Marked = Mapping[
     tuple[int, int], Mapping[int, TaskDeletionMark]
-]  # by campaign and array, then index
+]  # marks by (campaign, array), then by array index
 MISSING = Table(
     "campaign_missing",
     METADATA,
@@ -55,7 +55,7 @@ MISSING = Table(
     Column("place", BigInteger, primary_key=True, autoincrement=False),
     Column("since", UtcTimeColumn, nullable=False),
 )
-Place = tuple[int, int, int]  # a campaign, an array, an index in the array
+Place = tuple[int, int, int]  # campaign number, array number, array index
 
 
 class TaskDeletionMarkRows:
@@ -75,8 +75,8 @@ class TaskDeletionMarkRows:
     def put(self, wipe: ArrayCancellation) -> None:
         """Mark tasks for deletion; a new mark replaces an old one.
 
-        The owner's cancellation is never replaced. A mark `delete only while waiting` replaces no
-        other mark, because its writer may not have seen that mark.
+        The owner's cancellation is never replaced. A mark for waiting tasks only replaces no other
+        mark, because its writer may not have seen the other mark.
         """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
         unless = true() if wipe.wiped_for in REASONS_IF_STILL_WAITING else _UNWANTED
@@ -126,7 +126,7 @@ class CampaignPreemptionRows:
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def tried(self, since: datetime) -> PreemptionHistory:
-        """Return the local jobs for which tasks were preempted after a time, with those times."""
+        """Return by local request the times after `since` when tasks were preempted for it."""
         times: dict[LocalRequestId, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):

@@ -31,8 +31,8 @@ NAMES: Mapping[type, str] = {
 }
 
 T = TypeVar("T")
-A_FILE = 1000  # tasks in one file
-MAX_BYTES = 64 << 20  # a task that is preempted a thousand times has a thousand entries
+A_FILE = 1000  # most tasks in one published file
+MAX_BYTES = 64 << 20  # most bytes of a file, since a task may have a thousand preemptions
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
@@ -80,7 +80,7 @@ def read_published_campaign_tasks(
 def append_published_end_counts(
     campaign: int, ends: Iterable[TaskEndCounts], folder: str = PUBLISHED
 ) -> None:
-    """Append how many tasks ended; negative counts take back earlier ones."""
+    """Append counts of ended tasks; negative counts take back earlier counts."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
     try:
@@ -159,7 +159,7 @@ def _line(task: PublishedTask) -> str:
 
 
 def _task(line: str) -> PublishedTask:
-    """Parse a line; a page reads 100,000 lines, so the rare last columns are split last."""
+    """Parse a task's line, fast for 100,000 lines: rare last columns are split only if there."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]

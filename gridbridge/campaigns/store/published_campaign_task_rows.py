@@ -1,4 +1,4 @@
-"""The tasks of campaigns as published: each with its most informative attempt."""
+"""The tasks of campaigns for publication, each with its most informative attempt."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
@@ -30,13 +30,13 @@ from gridbridge.state.database.campaign_tables import (
 from gridbridge.state.database.transaction import StateFile
 
 OF_WAYS = ("job", "lacked")
-PURGED_AT_ONCE = 50_000  # tasks deleted in one transaction
+PURGED_AT_ONCE = 50_000  # most tasks deleted in one transaction
 SHOWN = frozenset(field.name for field in fields(PublishedTask))
 RANKS = {
     TaskAttemptOutcome.SUCCESS: 3,
     TaskAttemptOutcome.PENDING: 2,
     TaskAttemptOutcome.COPY: 0,
-}  # rank 1 for all other outcomes
+}  # ranks of outcomes by which an attempt is chosen; others have rank 1
 BESIDES = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY)
 
 _SENT = (
@@ -179,7 +179,7 @@ def _made_way(row: dict[str, Any]) -> TaskPreemption:
 
 
 def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Return whether the later of two attempts is published; the first of two live ones is."""
+    """Return whether the later of two attempts is published; of two live attempts the earlier."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)
 

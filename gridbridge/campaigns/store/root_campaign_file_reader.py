@@ -1,8 +1,8 @@
 """Read a campaign's file and its added tasks for root, and verify each against the ledger.
 
-Root's ledger holds each file's digest from its first submission on. Before that, the file must
-match the service's register. Tasks of a part follow the tasks of the earlier parts. Hot programs
-load this module.
+Root's ledger holds each file's digest from the file's first submission on. Before the first
+submission, the file must match the service's register. Tasks of a file of added tasks follow all
+earlier tasks. Frequently started programs load this module.
 """
 
 import hashlib
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import RootLedger
 
 MAX_BYTES = 512 << 20
-MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
-FEW = 32  # lines that are skipped one by one
+MAX_FIRST_BYTES = 4 << 20  # limit of the first line: 60,000 bytes of script per cluster
+FEW = 32  # most lines that are skipped one by one
 
 
 class VerifiedCampaignFiles:
@@ -48,7 +48,7 @@ class VerifiedCampaignFiles:
         ledger.require(self.uid, digest)
 
     def claim(self, ledger: "RootLedger") -> None:
-        """Record owner and file without the check of the register: nothing is submitted."""
+        """Record owner and file without a check of the register, since no task is submitted."""
         ledger.require(self.uid, _digest(self._whole))
 
     def header(self) -> bytes:
@@ -56,7 +56,7 @@ class VerifiedCampaignFiles:
         return first_line_of_campaign_file(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
-        """Return the parameters of tasks by number; CampaignFileUnreadable if a task has none."""
+        """Return the parameters of tasks by number; CampaignFileUnreadable for a missing line."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -146,7 +146,7 @@ def _count(whole: bytes) -> int:
 def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
     """Return the lines of ascending numbers from 0, up to the first missing line.
 
-    The file may have a hundred million lines, so the others are not split off.
+    The file may have a hundred million lines, so other lines are not split off.
     """
     lines: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
@@ -160,10 +160,10 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return the byte offset after so many lines; -1 if there are fewer lines.
+    """Return the byte offset after `lines` lines; -1 if there are fewer lines.
 
-    Each line has at least one byte. So a step over as many bytes as lines remain never goes too
-    far, and no byte is read twice.
+    Each line has at least one byte. So a step of as many bytes as lines remain never goes too far,
+    and no byte is read twice.
     """
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)

@@ -1,7 +1,7 @@
-"""Root's ledger: which attempts of a campaign's tasks were submitted, with their job ids.
+"""Root's ledger: the submitted attempts of a campaign's tasks, with their job ids.
 
-Each campaign has one append-only file, in a folder that only root can open. Hot programs load this
-module.
+Each campaign has one append-only file, in a folder that only root can open. Frequently started
+programs load this module.
 """
 
 import errno
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    # An array, its cluster and id, whether it may have been submitted twice, and its places.
+    # array number, cluster, job id, whether submission may be repeated, array indices
     Earlier = tuple[int, str, str, bool, list[int]]
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
-WITHDRAWN = "withdrawn"  # an array that was intended and never submitted
+WITHDRAWN = "withdrawn"  # state of an array that was intended and never submitted
 COPIES = "copies"  # the last word of a line for speculative attempts
-MOST_COPIES = 2  # speculative attempts of one task
+MOST_COPIES = 2  # most speculative attempts of one task
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-NONE = -1  # instead of a file descriptor
+NONE = -1  # stands for the file descriptor of a missing file
 
 
 class RootLedger:
@@ -50,22 +50,22 @@ class RootLedger:
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        self._file: list[str] = []  # the line of the campaign's file; empty if missing
-        self._parts: dict[str, list[str]] = {}  # lines by part number
+        self._file: list[str] = []  # words of the line for the campaign's file
+        self._parts: dict[str, list[str]] = {}  # lines of files of added tasks, by part number
         self._arrays: dict[str, list[str]] = {}  # lines by array number
         self._jobs: dict[str, str] = {}  # first job id by array number
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # requests that reopened the campaign
-        self._sent: SubmittedTaskIndex | None = None  # computed on first use
+        self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use
         self._unwritten: list[bytes] | None = None  # lines of an open batch
-        self.has_ended = False  # and was not reopened since
+        self.has_ended = False  # whether the campaign ended and was not reopened
         try:
             _own(folder)
             self._end = _opened(self._path)
             self._note(self._read() if self._end != NONE else [])
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
-                raise  # a full disk loses no ledger
+                raise  # a full disk does not mean that the ledger is unreadable
             why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
             raise RootLedgerUnreadable(f"{self._path}: {why}") from error
 
@@ -73,7 +73,7 @@ class RootLedger:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
             whole, end, cut = file.read().rpartition(b"\n")
-        if cut:  # a power failure may have cut the last line
+        if cut:  # part of a last line, cut by a power failure
             os.ftruncate(self._end, len(whole + end))
             _warn(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
@@ -141,7 +141,7 @@ class RootLedger:
     def require(self, uid: int, digest: str) -> None:
         """Record the campaign's file; CampaignFileChanged if a different file was recorded before.
 
-        Two campaigns never share a file: its digest belongs to the first campaign.
+        Two campaigns never share a file: a file's digest belongs to its first campaign.
         """
         now = [FILE, str(uid), digest]
         if not self._file:
@@ -159,7 +159,7 @@ class RootLedger:
         """
         path = f"{self._folder}/{file}"
         try:
-            os.symlink(self._name, path)  # it has its number, or is not there
+            os.symlink(self._name, path)  # an existing symlink must have the same target
         except FileExistsError:
             if (target := os.readlink(path)) != self._name:
                 raise CampaignFileChanged(f"{self._path}: the file is that of {target}") from None
@@ -280,7 +280,7 @@ class RootLedger:
         self._add([JOB, str(array), job])
 
     def withdraw(self, array: int) -> None:
-        """Record that an intended array was not submitted by this call."""
+        """Record that this call did not submit an intended array."""
         self._add([WITHDRAWN, str(array)])
         self._sent = None
 

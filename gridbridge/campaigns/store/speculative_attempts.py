@@ -13,7 +13,7 @@ from gridbridge.state.database.transaction import StateFile
 
 _LIVE = ATTEMPTS.alias("live")
 _ARRAY = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array)
-_COPIED = (  # starts from arrays of speculative attempts, because these are few
+_COPIED = (  # the query starts from arrays of speculative attempts, because they are few
     select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
     .where(
         _ARRAY.in_(
@@ -67,7 +67,7 @@ class SpeculativeAttemptRows:
         self._campaigns = campaigns
 
     def rivals(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
-        """Return all attempts of tasks with a speculative attempt and a live attempt."""
+        """Return all attempts of tasks that have speculative and live attempts."""
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
             CompetingAttempt(

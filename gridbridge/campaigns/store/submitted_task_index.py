@@ -1,6 +1,7 @@
 """Find attempts of a campaign's tasks in its arrays, quickly for any number of tasks.
 
-Each array is parsed once into runs of consecutive tasks. Hot programs load this module.
+Each array is parsed once into runs of consecutive tasks. Frequently started programs load this
+module.
 """
 
 from bisect import bisect_left, insort
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     Run = tuple[
         int, int, int, int
-    ]  # first task, last task, number of earlier tasks in the array, array
+    ]  # run: first task, last task, number of earlier tasks in the array, array number
 
 
 class SubmittedTaskIndex:
@@ -20,7 +21,7 @@ class SubmittedTaskIndex:
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
         """Index arrays, given by their numbers and task lists."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # highest last task up to each run
+        self._reach: dict[int, list[int]] = {}  # by attempt: the highest last task up to each run
         for array, tasks in arrays:
             for attempt, run in _runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -51,7 +52,7 @@ class SubmittedTaskIndex:
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def indices_of(self, tasks: str) -> dict[int, list[int]]:
-        """Return the indices of these tasks in each array, for any attempt."""
+        """Return the array indices of these tasks by array, for any attempt."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:

@@ -1,4 +1,4 @@
-"""The table of subscriptions: who gets notifications, and until when each got them."""
+"""The table of notification subscriptions, each with the time notified until."""
 
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -57,7 +57,7 @@ class NotificationSubscriptionRows:
         return tuple(subscription for subscription in self.all() if subscription.uid == uid)
 
     def put(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
-        """Store a subscription; return the one it replaces: same person, channel and address."""
+        """Store a subscription; return a replaced one of the same person, channel and address."""
         values = asdict(subscription)
         values.pop("number")
         before = self._same(subscription)
@@ -89,7 +89,7 @@ class NotificationSubscriptionRows:
     def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
         """Return campaigns that were submitted or ended after a time.
 
-        Each comes with that time, and whether it is the campaign's end.
+        Each campaign is returned with the time of the change, and whether the change was its end.
         """
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = select(*columns).where(CAMPAIGNS.c.submitted_at > since)

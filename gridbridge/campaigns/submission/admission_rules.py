@@ -1,7 +1,7 @@
 """Load a site's admission rules, and apply them to a campaign before submission.
 
-Folders and files that other accounts can write are refused, with a command that corrects this. So
-no user's text is ever executed.
+Rules are refused if other accounts can write their folder or file; the error has a command that
+corrects the permissions. So no user's text is ever executed.
 """
 
 import os
@@ -33,7 +33,7 @@ from gridbridge.state.published_file_formats import read_offered_names
 MAX_BYTES = 1 << 20
 ENDING = ".py"
 WHO_MENDS = "the administrator has to mend this admission rule; it refuses every campaign"
-LONGEST = 200  # characters of an error message
+LONGEST = 200  # most characters of an error message
 
 
 def load_admission_rules(
@@ -66,14 +66,14 @@ def _rules(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
         raise
     except StateError as error:
         raise ConfigError((str(error),)) from error
-    except (Exception, SystemExit) as error:  # a site's own code
+    except (Exception, SystemExit) as error:  # a site's code may raise any exception
         words = f"{_at(error, path)}: {_described(error)}; {WHO_MENDS}"
         raise ConfigError((words,)) from error
     return [
         CampaignAdmissionRule(name=f"{name}:{key}", judge=function)
         for key, function in namespace.items()
         if isinstance(function, FunctionType) and not key.startswith("_")
-        if function.__globals__ is namespace  # what it imports is no rule
+        if function.__globals__ is namespace  # imported functions are no rules
     ]
 
 
@@ -170,7 +170,7 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 def _of_numbers(cluster: str, text: str, folder: str) -> str:
     """Say which number and boolean properties a cluster can't compare; empty if it can.
 
-    The cluster's types of resources are known from its last answer to the poller.
+    The types of the cluster's resources come from its last answer to the poller.
     """
     published = read_offered_names(cluster, folder)
     request = JobRequest(

@@ -31,8 +31,8 @@ from gridbridge.model.status_report import with_noun
 from gridbridge.shell.runner import quote_for_sh
 
 COMMAND_LINE = "the command line"
-PLACE = "{}"  # stands for the task's number or line
-SCRIPT_BYTES = 60_000  # Linux limits one argument of a program to 128 KiB
+PLACE = "{}"  # placeholder of the task's number or line
+SCRIPT_BYTES = 60_000  # longest job script; Linux limits an argument to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
 # Variables in qsub's paths (qsub(1), -o), and their values for a task.
 VARIABLES = {
@@ -44,10 +44,10 @@ VARIABLES = {
     "TASK_ID": '"$SGE_TASK_ID"',
 }
 OF_OARSUB = (*LEVELS, "walltime")
-NEAR = 0.88  # of get_close_matches: one letter of walltime, or one more than core
+NEAR = 0.88  # cutoff of get_close_matches: one wrong letter in walltime, one extra letter in core
 AMOUNT = re.compile(
     r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII
-)  # a value or an expression (sge_types(5))
+)  # a resource value or expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
 
 
@@ -56,12 +56,12 @@ class CommandCampaignOptions:
     """Options of a campaign without a JDL, besides its command or script."""
 
     clusters: tuple[str, ...]
-    by_resource: frozenset[str] = frozenset()  # clusters that know the resources of qsub -l
-    resources: tuple[str, ...] = ()  # of -l
+    by_resource: frozenset[str] = frozenset()  # clusters that take resources of qsub -l by name
+    resources: tuple[str, ...] = ()  # values of the option -l
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
     is_idempotent: bool = False
-    is_normal: bool = False  # else best-effort
+    is_normal: bool = False  # whether tasks are ordinary jobs, not best-effort jobs
 
 
 def campaign_with_task_per_number(
@@ -161,7 +161,7 @@ def _script_line(
     while end in text:
         end += "-"
     task_range = request.array
-    variables = request.variables | {  # set by Grid Engine itself, whatever -v says
+    variables = request.variables | {  # variables of Grid Engine, which override -v
         "SGE_TASK_FIRST": str(task_range.first if task_range else "undefined"),
         "SGE_TASK_LAST": str(task_range.numbers[-1] if task_range else "undefined"),
         "SGE_TASK_STEPSIZE": str(task_range.step if task_range else "undefined"),
@@ -179,9 +179,9 @@ def _script_line(
 
 
 def _redirected(request: JobScriptRequest) -> str:
-    """Return lines that redirect a task's output as a script's -o, -e and -j say.
+    """Return sh lines that redirect a task's output as a script's -o, -e and -j request.
 
-    Output is appended, as Grid Engine does: the tasks of an array may share a file.
+    Output is appended, as in Grid Engine, since the tasks of an array may share a file.
     """
     end = ".$SGE_TASK_ID" if request.array else ""
     lines = _to(">>", request.output, "o", end) if request.output else ""
@@ -253,7 +253,7 @@ def _campaign(
 
 
 def _typed_places(typed: CommandCampaignOptions) -> dict[str, str]:
-    """Return the option that sets each JDL key, for messages."""
+    """Return by JDL key the option that sets it, for messages."""
     locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 

@@ -1,7 +1,7 @@
 """Parses the host conditions of a campaign's tasks, as in `oarsub -p` or `qsub -l`.
 
 Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its
-conditions holds. `AND`, `OR`, `NOT` and parentheses are supported. Names and values are checked
+conditions holds. `AND`, `OR`, `NOT` and parentheses are supported. Names and values are validated
 words, never SQL or sh.
 """
 
@@ -28,8 +28,8 @@ TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 JOINS = ("AND", "OR", "NOT", ",")
-TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits; a JDL has walltime for these
-MOST = 64  # conditions, in all clauses
+TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits, for which a JDL has walltime
+MOST = 64  # most conditions, in all clauses together
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 

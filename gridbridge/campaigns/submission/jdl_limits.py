@@ -1,4 +1,4 @@
-"""Checks campaigns read from files against the limits of a JDL: any program may write files."""
+"""Checks campaigns from files against a JDL's limits, since any program may write files."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,14 +24,14 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.status_report import with_noun
 
-# Keys of a cluster without which root would read the file differently, or not at all.
+# Keys that each cluster needs, so that root parses the file in the same way.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
 
 
 def _encodes(value: str) -> bool:
-    """Say whether a text can be encoded; JSON allows half a character, which no file can hold."""
+    """Say whether a text is valid UTF-8; JSON allows lone surrogates, which no file can hold."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
@@ -47,7 +47,7 @@ def _is_within(low: int, high: int) -> May:
     return lambda value: low <= value <= high
 
 
-FIELDS: Mapping[str, May] = {  # of what is asked for at a cluster
+FIELDS: Mapping[str, May] = {  # checks of the fields of a cluster's settings
     "exec_file": _is_of(COMMAND),
     "exec_directory": _is_of(PATH),
     "slots": _is_within(1, MOST_SLOTS),
@@ -86,7 +86,7 @@ def jdl_limit_violations(jdl: Jdl) -> str:
 def jdl_header_mismatch(header: Any, jdl: Jdl) -> str:
     """Say where a campaign's file differs from the campaign that was parsed from it.
 
-    Root parses the file itself, so its values must be the values that the admission rules saw.
+    Root parses the file itself, so the file must have the values that the admission rules saw.
     """
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"

@@ -55,15 +55,15 @@ from gridbridge.model.transfer_name import is_cluster_name
 TABLE = "expected a table, {...}"
 A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
 ONCE = ("the same key stands there twice", "expected it once")
-AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # how tomllib says where
+AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
-MOST_SHOWN = 80  # letters of a key that somebody wrote
+MOST_SHOWN = 80  # most characters shown of an unknown key
 WHOLE = (
     "idempotent",
     "outputs",
     "datasets",
     "rebalance",
-)  # ours, of the whole campaign: a copy runs at another cluster
+)  # gridbridge's own keys, which hold for the whole campaign, not for a cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class ParsedJdl:
     jdl: Jdl
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)  # of each cluster's properties
+    places: Mapping[str, str] = field(default_factory=dict)  # location of each cluster's properties
 
 
 def parse_jdl(
@@ -103,8 +103,8 @@ class JdlReader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: JdlKeyLines | None = None
-    is_typed: bool = False  # from a command line, so CiGri's macros are not expanded
-    places: Mapping[str, str] = field(default_factory=dict)  # where what is typed stands, by key
+    is_typed: bool = False  # whether a command line is parsed: no CiGri macros are expanded
+    places: Mapping[str, str] = field(default_factory=dict)  # the option that sets each key
     wrong: set[str] = field(default_factory=set)  # wrong keys; `clusters` for a wrong cluster name
     known: tuple[str, ...] = ()  # the site's clusters; empty: unknown on this host
 
@@ -176,7 +176,7 @@ class JdlReader:
             return f":{error.lineno}"
         if not isinstance(error, tomllib.TOMLDecodeError):
             return ""
-        match = AT_LINE.search(str(error))  # until Python 3.14, whose error has its lineno
+        match = AT_LINE.search(str(error))  # Python 3.14 also has error.lineno
         return f":{match[1] if match else self.text.rstrip().count(chr(10)) + 1}"
 
     def _json(self) -> Any:
@@ -353,12 +353,12 @@ class JdlReader:
 
 
 def _is_said(table: Mapping[str, Any], key: str) -> bool:
-    """Say whether a key is present with another value than CiGri's empty ones."""
+    """Say whether a key is present with a value that CiGri does not count as empty."""
     return table.get(key) not in NOT_SAID
 
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a cluster resets to their default despite a global value."""
+    """Return the fields that a cluster's keys reset to the default despite a global value."""
     default, of_resources = JdlClusterSettings(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
     cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]

@@ -18,14 +18,14 @@ MOST_DATASETS, MOST_REPLICAS = 100, 100
 YEAR_S = 31_536_000
 RESOURCES = re.compile(r"/?\w+=\d+(?:/\w+=\d+)*", re.ASCII)
 OF_NODES, OF_SLOTS = ("nodes", "network_address", "host"), ("core", "resource_id")
-LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # of OAR's requests, from the outermost
+LEVELS = (*OF_NODES, "cpu", *OF_SLOTS)  # levels of OAR's resource requests, outermost level first
 LAYOUT = (
     "expected /nodes=N/core=M, /core=M or /nodes=N/cpu=C/core=M, as oarsub -l takes it,"
     f" with 1 to {MOST_SLOTS} slots in all"
 )
 TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-# No control characters, line ends or changes of text direction: everybody sees names.
+# Excluded from names, which all users see: controls, line ends, changes of text direction.
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -42,24 +42,24 @@ TRUTHS = "expected true or false"
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
-PLACES_TOLD = 10  # positions of empty entries in one message
-IDLE = (  # CiGri's, which change nothing here
+PLACES_TOLD = 10  # most positions of empty entries in one message
+IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
-    *("dimensional_grouping", "temporal_grouping"),  # tasks are grouped in arrays anyway
+    *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
 )
 LATER = (  # not supported yet: a campaign that needs such a key is refused
     *("checkpointing_type", "checkpointing_period"),
     *("data_to_transfer", "dependencies", "masters"),
-    "inputs",  # ours: which datasets a task reads, so that it runs where they are
+    "inputs",  # gridbridge's own key: datasets that a task reads
 )
 NOTHING = ("false", "no", "none", "")  # words that count as an absent key
-NOT_SAID: tuple[object, ...] = ("", None, [])  # CiGri takes these as the default of any key
+NOT_SAID: tuple[object, ...] = ("", None, [])  # values that CiGri takes as the default of any key
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
-WORD_ENDS = " \t\n;&|()"  # of sh: a # behind one of them begins a comment
+WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after such a character begins a comment
 COMMANDS = ("exec_file", "prologue", "epilogue")
-MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
+MACROS = {  # CiGri's macros (scheduler 3.2, JDL), and their sh variables
     "{HOME}": "${HOME}",
     "{CAMPAIGN_ID}": "${CIGRI_CAMPAIGN_ID}",
     "{OAR_JOB_ID}": "${OAR_JOB_ID:-$JOB_ID}",
@@ -68,9 +68,9 @@ MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
 JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
 TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
-TOGETHER = ""  # in place of a field's name: the key sets several fields
+TOGETHER = ""  # field name of a key that sets several fields
 TYPES = (*BEST_EFFORT, "normal")
-LATER_TYPES = ("semi-best-effort", "nightly")  # documented in CiGri, never implemented
+LATER_TYPES = ("semi-best-effort", "nightly")  # types that CiGri documents and never implemented
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
 def parse_task_command(value: object) -> str:
     """Parse a command; each task's parameters are later appended to its last line.
 
-    Trailing blank lines are removed: sh would run the parameters as a command of their own.
+    Trailing blank lines are removed, or else sh would run the parameters as a separate command.
     """
     command = regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
@@ -152,7 +152,7 @@ def parse_task_command(value: object) -> str:
         raise ValueError("a comment at its end would swallow the parameters")
     if "\n" not in command[len(bare) :]:
         return command
-    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # what follows belongs to its line
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2  # an escaped line end continues the line
     return command[: len(bare) + is_escaped]
 
 
@@ -164,7 +164,7 @@ def _ends_in_comment(command: str) -> bool:
         if is_comment:
             is_comment = letter != "\n"
         elif letter == "\\" and quote != "'":
-            next(letters, "")  # it stands for itself
+            next(letters, "")  # an escaped character has no special meaning
         elif quote:
             quote = "" if letter == quote else quote
         elif letter in "'\"":
@@ -176,7 +176,7 @@ def _ends_in_comment(command: str) -> bool:
 
 
 def _encodable(text: str) -> str:
-    """Return a text; ValueError for half a character, which JSON allows and no file can hold."""
+    """Return a text; ValueError for lone surrogates, which JSON allows and no file can hold."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -219,7 +219,7 @@ def require_normal_cigri_jobs_type(value: object) -> None:
 def _count(low: int, high: int) -> Callable[[object], int]:
     def read(value: object) -> int:
         if isinstance(value, str) and NUMBER.fullmatch(value):
-            value = int(value)  # CiGri takes numbers as text
+            value = int(value)  # CiGri accepts numbers as text
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError("it is not a number")
         if not low <= value <= high:

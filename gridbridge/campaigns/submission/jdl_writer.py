@@ -15,8 +15,8 @@ from gridbridge.model.campaigns.requested_host_properties import (
 )
 from gridbridge.model.job_request import VALUELESS, WORDS, split_name_and_relation
 
-STEPS = ("prologue", "epilogue")  # each has its own walltime
-Path = tuple[str, ...]  # of a key: the names of its tables, then its own name
+STEPS = ("prologue", "epilogue")  # commands with a walltime of their own
+Path = tuple[str, ...]  # path of a key: the names of its tables, then the name of the key
 JSON = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 NAMES = rf"{NAME}(?:\s*\.\s*{NAME})*"
@@ -99,7 +99,7 @@ class JdlKeyLines:
     """Line and original spelling of each key of a JDL."""
 
     lines: dict[Path, int] = field(default_factory=dict)
-    written: dict[Path, str] = field(default_factory=dict)  # the key as it stands there
+    written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
     twice: list[tuple[Path, int]] = field(default_factory=list)
 
     def of(self, *path: str) -> int:
@@ -134,7 +134,7 @@ def is_json_jdl(text: str) -> bool:
 
 
 def _of_json(text: str) -> Iterator[tuple[Path, int]]:
-    tables: list[str] = []  # what is open: a table's key, or nothing for a list
+    tables: list[str] = []  # keys of the open tables; empty text for a list
     kinds, key, is_key = "", "", False
     line, counted = 1, 0
     for token in JSON.finditer(text):

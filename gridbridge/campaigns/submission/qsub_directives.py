@@ -23,7 +23,7 @@ DATE = (
     r"(?:\.[0-5]\d)?"
 )
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
-PLACES = ("env", "pe", "set")  # optional first word of -binding
+PLACES = ("env", "pe", "set")  # optional first words of the value of -binding
 # Options without effect in a campaign, with the form of their value; None: no value.
 IDLE: Mapping[str, str | None] = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear")),
@@ -40,7 +40,7 @@ IDLE: Mapping[str, str | None] = {
     "-p": r"[+-]?0*(?:\d{1,3}|10[01]\d|102[0-3])|\+?0*1024",
     "-w": "[enpvw]",
 }
-LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # each with a value; refused
+LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # refused options with a value
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
@@ -48,14 +48,14 @@ RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
 SLOT_RANGE_RIGHT = "expected N, N-M, N- or -M, from 1"
-MOST = 9_999_999  # tasks at once, or slots of a task
+MOST = 9_999_999  # most running tasks, and most slots of a task
 TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
 PREFIX = "#$"
 RESOURCE = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 RESOURCE_RIGHT = "it is not a resource; expected NAME=VALUE"
-# The keys of a JDL that an option sets.
+# JDL keys that each option sets.
 SETS = {
     "-N": ("name",),
     "-tc": ("max_jobs",),
@@ -63,8 +63,8 @@ SETS = {
     "-wd": ("exec_directory",),
     "-cwd": ("exec_directory",),
 }
-HARD, SOFT = "h_rt", "s_rt"  # limits of time
-SLOTS = "slots"  # a resource that qsub refuses (complex(5))
+HARD, SOFT = "h_rt", "s_rt"  # hard and soft time limit
+SLOTS = "slots"  # resource that qsub refuses in -l (complex(5))
 NO_INPUT = "/dev/null"
 NOT_YET = "campaigns do not have it yet"
 ALONE = ("-cwd", "-hard", "-soft")  # options without a value
@@ -176,7 +176,7 @@ def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
 
 
 def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
-    """Return the path like `path_on_any_host`; ParseError if all paths are for single hosts."""
+    """Return the path for any host and notes; ParseError if all paths are for single hosts."""
     path, notes = output_path_for_any_host(text)
     if not path:
         raise ParseError("it is a file of one host; expected a path without HOST:")
@@ -203,21 +203,21 @@ class JobScriptResource:
 class JobScriptRequest:
     """Everything that a job script requests by its qsub options."""
 
-    place: str = ""  # of what is read
-    places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
+    place: str = ""  # location of the option being parsed
+    places: dict[str, str] = field(default_factory=dict)  # location of each option, by JDL key
     name: str = ""
     array: QsubTaskRange | None = None
-    most: int = 0  # running tasks at a time; 0: no limit
-    walltime_s: int = 0  # 0: not said
+    most: int = 0  # most running tasks at once; 0: no limit
+    walltime_s: int = 0  # hard time limit; 0: not given
     soft_walltime_s: int = 0
     environment: str = ""
     slots: int = 1
-    folder: str | None = None  # None: not set; empty: the folder of the submission
+    folder: str | None = None  # working directory; None: not given; empty: the folder of submission
     output: str = ""
     error: str = ""
     is_joined: bool = False
     shell: str = ""
-    is_soft: bool = False  # following resources are soft requests
+    is_soft: bool = False  # whether further resources are soft requests
     resources: list[JobScriptResource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused
@@ -239,13 +239,13 @@ class JobScriptParser:
                 self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
 
     def _line(self, location: str, line: str) -> None:
-        self.asked.is_soft = False  # -soft holds to the end of its line
+        self.asked.is_soft = False  # -soft has effect up to the end of its line
         words = split_directive_words(line)
         while words:
             self._option(location, words.pop(0), words)
 
     def _option(self, location: str, option: str, words: list[str]) -> None:
-        """Read an option, and take the words off that belong to it."""
+        """Parse an option, and remove its words from the list."""
         count = _words_behind(option, words)
         values, words[:] = words[:count], words[count:]
         text = " ".join((option, *values))
@@ -304,7 +304,7 @@ def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str
 
 
 def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
-    """Take a limit of time; INFINITY is the longest walltime."""
+    """Parse a time limit; INFINITY becomes the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else parse_qsub_walltime_s(value)
     if name == HARD:
@@ -422,4 +422,4 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-S": _shell,
     "-v": _variables,
 }
-OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a campaign's script may use
+OF_SCRIPTS = (READ.keys() | IDLE.keys()) - {"-b", "-i"}  # options that a job script may use

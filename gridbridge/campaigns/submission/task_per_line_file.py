@@ -19,9 +19,9 @@ from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import first_task_parameter, has_closed_quotes
 from gridbridge.model.status_report import with_noun
 
-LINE_BYTES = 65_536  # of one task's parameters
-FILE_BYTES = 256 << 20  # of all tasks' parameters
-MOST_TOLD = 1000  # wrong lines of one file; of more it is told how many there are
+LINE_BYTES = 65_536  # most bytes of one task's parameters
+FILE_BYTES = 256 << 20  # most bytes of all tasks' parameters
+MOST_TOLD = 1000  # most wrong lines reported of one file; further ones are counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all of its lines are blank", "expected one line for each task")
 NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")
@@ -51,8 +51,8 @@ class TaskFileReader:
     path: str
     folder: str = "."
     problems: list[str] = field(default_factory=list)
-    unread: tuple[str, str] | None = None  # why it can't be read, and what would be right
-    untold: int = 0  # wrong lines beyond the reported ones
+    unread: tuple[str, str] | None = None  # error, and the expected kind of file
+    untold: int = 0  # number of wrong lines that are not reported
 
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Yield the non-blank lines with their numbers.
@@ -109,7 +109,7 @@ class TaskFileReader:
             return ""
 
     def _wrong_line(self, number: int, problem: str) -> None:
-        """Record a wrong line, up to a limit, as a file may have a hundred million of them."""
+        """Record a wrong line; a file may have a hundred million, so their number is limited."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:
@@ -177,4 +177,4 @@ def _is_list(text: str) -> bool:
     try:
         return isinstance(json.loads(text), list)
     except (ValueError, RecursionError):
-        return False  # a task's parameters may begin so
+        return False  # a task's parameters may begin like JSON

@@ -1,1 +1,1 @@
-"""What the grid commands do, without their options and output."""
+"""The work of the grid commands, without their options and output."""

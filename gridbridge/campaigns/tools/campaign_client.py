@@ -37,8 +37,8 @@ UNANSWERED = (
     "gridbridge-runner took it and has not answered: it may be done, now or later;"
     " look at gridstat before you repeat it"
 )
-ANSWER_S = 90.0  # a runner started by cron answers within a minute
-TAKEN_S = 600.0  # after the runner took the request: time for its restart or a locked file
+ANSWER_S = 90.0  # wait for an answer; a runner started by cron answers within a minute
+TAKEN_S = 600.0  # wait after the runner took the request, for a restart or a locked file
 
 
 class NoRunnerForRequest(GridbridgeError):
@@ -129,7 +129,7 @@ def request_runner_answer(
     subscription: Mapping[str, str] = campaign_files.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Send a request to the runner; return its answer. Raises like `request_and_wait`."""
+    """Send a request to the runner; return its answer. Raises like `request_runner_replies`."""
     _require_spool(folder, published)
     try:
         token = campaign_files.write_owner_request(verb, numbers, folder, task, subscription, of)
@@ -211,7 +211,7 @@ def change_subscription(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
 ) -> OwnerRequestReply:
-    """Subscribe or unsubscribe the caller; raises like `request_and_wait`."""
+    """Subscribe or unsubscribe the caller; raises like `request_runner_answer`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
     return OwnerRequestReply(
         request_runner_answer(verb, (), folder, published, subscription=subscription)[ONE]

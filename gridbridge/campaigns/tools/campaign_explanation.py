@@ -102,7 +102,7 @@ class CampaignExplanation:
 
     campaign: ShownCampaign
     task: PublishedTask | None = None
-    at: datetime | None = None  # of the last cycle; None if no task waits for a cycle
+    at: datetime | None = None  # time of the last cycle; None if no task waits for a cycle
     reasons: tuple[TaskSendReason, ...] = ()
     sentences: tuple[str, ...] = ()
 
@@ -222,7 +222,7 @@ def _sentences(
 
 
 def _refusal(reason: TaskSendReason, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the event of a cluster that refused all arrays of the last cycle; 0 for none.
+    """Return the number of the event of a cluster that refused the last arrays; 0 for none.
 
     The next array that the cluster accepts closes the event.
     """
@@ -329,7 +329,7 @@ def _state(task: PublishedTask) -> str:
 
 
 def _of_copies(task: PublishedTask) -> Iterator[str]:
-    """Describe a task's speculative and other attempts, and why they were made."""
+    """Describe a task's further attempts, speculative or not, with the reasons."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:

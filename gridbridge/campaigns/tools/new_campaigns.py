@@ -22,7 +22,7 @@ from gridbridge.program.model_values_as_json import decode_model_value
 class GridsubCampaignOptions:
     """Options of gridsub for a campaign without a JDL."""
 
-    clusters: str = ""  # a,b; empty: all
+    clusters: str = ""  # names such as a,b; empty: all clusters
     resources: tuple[str, ...] = ()
     name: str = ""
     type_: str = CampaignType.DEFAULT.value
@@ -122,7 +122,7 @@ def decode_parsed_jdl(data: bytes) -> ParsedJdl:
         return ParsedJdl(
             jdl=decode_model_value(json.loads(first), Jdl), parameters=tuple(lines[:-1])
         )
-    except Exception as error:  # whatever somebody wrote there
+    except Exception as error:  # the data is untrusted
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
@@ -158,7 +158,7 @@ def _typed(options: GridsubCampaignOptions, path: str) -> CommandCampaignOptions
 
 
 def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> None:
-    """Refuse clusters that nobody has, where it is known here who has which."""
+    """Refuse unknown clusters, if this host knows the site's clusters."""
     unknown = [name for name in named if site_clusters and name not in site_clusters]
     if unknown:
         listing = ", ".join(site_clusters)
@@ -168,11 +168,11 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
-    """Return those of some clusters that are asked for resources by their own names."""
+    """Return the clusters where resources of `qsub -l` are requested by their own names."""
     try:
         policy, _ = users_configuration.load_users_configuration(path)
     except ConfigError:
-        return frozenset()  # nobody knows what they are; what is asked for is told
+        return frozenset()  # unknown kinds of clusters: ignored resources are reported
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
     return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
 

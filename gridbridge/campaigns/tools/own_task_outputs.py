@@ -28,7 +28,7 @@ from gridbridge.shell.runner import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
-A_CALL = 200  # files
+A_CALL = 200  # most files in one call
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
@@ -45,7 +45,7 @@ class OutputFolderAtCluster:
     """The folder of a campaign's outputs at one cluster."""
 
     login: SshLogin | None
-    folder: str  # relative to the remote home if there is a login
+    folder: str  # path; with an ssh login relative to the remote home
     timeout_s: float
     outputs: tuple[str, ...] = ()  # output files declared for each task
 
@@ -170,9 +170,9 @@ def _fetch(
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
     """Copy files one by one; a failed copy does not stop the others, as with rsync.
 
-    StateError has the first problem, and the number of further ones.
+    StateError has the first problem and the number of further problems.
     """
-    os.listdir(folder)  # OSError for a folder that is not there
+    os.listdir(folder)  # OSError for a missing folder
     if os.path.samefile(folder, to):
         return
     wrong: list[Exception] = []

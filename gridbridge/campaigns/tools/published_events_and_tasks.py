@@ -33,9 +33,9 @@ from gridbridge.model.published import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import decode_model_value
 from gridbridge.state import published_json as shown
 
-POLLED_FOR = timedelta(minutes=10)  # oldest usable poller snapshot before the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
-MOST_DIGITS = 1000  # that are read as a number
+POLLED_FOR = timedelta(minutes=10)  # age limit of a poller snapshot at the runner's cycle
+TAIL_BYTES, TAIL_LINES = 4096, 5  # shown end of a task's standard error
+MOST_DIGITS = 1000  # most digits that are parsed as a number
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -45,7 +45,7 @@ def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
 
 
 def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
-    """Say what happened, with regard to the campaign's present state."""
+    """Describe an event, with its effect in the campaign's present state."""
     return describe_campaign_event(event, states.get(event.campaign))
 
 
@@ -100,7 +100,7 @@ def select_published_events(
 def cluster_silence_and_closures(
     events: Iterable[CampaignEvent], cluster: str
 ) -> tuple[bool, tuple[int, ...]]:
-    """Say whether a cluster is silent, and return the campaigns that it is closed to."""
+    """Say whether a cluster is silent, and return the campaigns for which it is closed."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
     return is_down, tuple(
@@ -114,7 +114,7 @@ def first_failed_task_details(
     """Return the parameters and last error lines of an event's first task, to their owner.
 
     Other users can't read the campaign's file. The outputs are in the owner's folder, which this
-    host lacks if the cluster has other home directories. Both values are empty then.
+    host lacks if the cluster has other home directories. Values that can't be read are empty.
     """
     if event.first_task is None:
         return "", ()
@@ -124,7 +124,7 @@ def first_failed_task_details(
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
         is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
-        words = _last_words(outputs, event) if is_ours else ()  # root reads no users' paths
+        words = _last_words(outputs, event) if is_ours else ()  # root reads no user's paths
         return _plain(lines[event.first_task]), words
     except (
         ForeignOrMissingCampaignFile,
@@ -186,7 +186,7 @@ def find_published_campaign(number: int, folder: str = PUBLISHED) -> ShownCampai
 def list_published_tasks(
     campaign: ShownCampaign, first: int = 0, folder: str = PUBLISHED
 ) -> Iterator[PublishedTask]:
-    """Return a campaign's tasks from a number on, including tasks that were never sent."""
+    """Yield a campaign's tasks from number `first` on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
         sent = published_campaign_files.read_published_campaign_tasks(campaign.number, part, folder)
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)

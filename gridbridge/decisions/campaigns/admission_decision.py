@@ -1,8 +1,8 @@
 """Apply a site's admission rules to a submitted campaign, in their order.
 
-Each rule sees the campaign as the rules before it changed it. A rule that raises refuses the
-campaign, so that a broken rule admits nobody. Source: CiGri scheduler specification, admission
-rules.
+Each rule sees the campaign as changed by the earlier rules. A rule that raises an exception refuses
+the campaign, so that a broken rule admits no campaign. Source: CiGri scheduler specification,
+admission rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ def apply_admission_rules(
 ) -> AdmissionResult:
     """Apply admission rules in their order, up to the first that refuses the campaign.
 
-    A campaign for which the rules leave no cluster is refused, too.
+    A campaign is also refused if the rules leave no cluster for its tasks.
     """
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
@@ -47,7 +47,7 @@ def apply_admission_rules(
 def explain_rule_violation(
     rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
 ) -> str:
-    """Say why a submitted campaign does not comply with the rules; empty if it does."""
+    """Say why a submitted campaign violates the rules; empty for a compliant campaign."""
     admitted = apply_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
         return admitted.refusal
@@ -71,7 +71,7 @@ def _judged(
 ) -> Jdl | AdmissionRefusal | None:
     try:
         answer = rule.judge(candidate)
-    except (Exception, SystemExit) as error:  # the rule is code of the site
+    except (Exception, SystemExit) as error:  # a site's rule may raise any exception
         return AdmissionRefusal(
             reason=f"the rule failed, so tell your administrator: {error!r:.200}"
         )

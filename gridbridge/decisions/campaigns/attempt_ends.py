@@ -1,10 +1,10 @@
 """Decide which attempts have ended, and with which outcome, from listings and records.
 
-A task that its cluster lists no more has ended once its end is recorded. A task that was deleted
-before its start leaves no record: it has ended when it was missing for long enough. A task that was
-held before its deletion never started: it has ended as soon as it is not listed. A started task
-without a record was lost by its cluster, and may run on. What a cluster did to a task comes before
-the exit status of its program. Exit statuses 66 and 67 ask for another run, as in CiGri.
+A task that its cluster no longer lists has ended once an accounting record shows its end. A task
+deleted before its start leaves no record, so it has ended when it was missing for long enough. A
+task held before its deletion never started, so it has ended as soon as it is not listed. A started
+task without a record was lost by its cluster, and may still run. A kill or deletion by the cluster
+outweighs the program's exit status. Exit statuses 66 and 67 request another run, as in CiGri.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -51,7 +51,7 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job; a kill after the walltime is WALLTIME."""
+    """Return the outcome of an ended job; WALLTIME for a signal after the walltime."""
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -73,9 +73,9 @@ def classify_deleted_task_end(
 ) -> TaskAttemptOutcome:
     """Return the outcome of a task that nikita deleted, unless it ended by itself.
 
-    A task that its owner cancelled does not run again, whatever its end. A task that started before
-    its deletion for waiting counts as preempted. Moves delete only waiting tasks, so that a started
-    task of a move was ended by somebody else.
+    A task that its owner cancelled does not run again, however it was killed. A task that started
+    just before its deletion for waiting counts as preempted. Rebalancing deletes only waiting
+    tasks, so a started task that rebalancing had marked was ended by another person.
     """
     if wiped_for is CancellationReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -89,29 +89,29 @@ def classify_deleted_task_end(
     return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: what is told contradicts itself
-ReportedEnds = Mapping[int, ReportedEnd]  # by index
+ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: conflicting accounting records
+ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
 MAX_WAIT_FOR_FUTURE_END_S = (
-    600.0  # an end in the future counts this long after the task was last listed
+    600.0  # age of a missing task after which its end in the future counts as disputed
 )
-MIN_RUN_TIME_CAP_S = 60.0  # a run time that is always allowed
+MIN_RUN_TIME_CAP_S = 60.0  # run time that is always plausible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWithMissingTasks:
     """An array of which some tasks are not listed, as its cluster reports it."""
 
-    is_listed: bool  # some of its tasks are listed
-    lives: frozenset[int] | None  # indices of live tasks; None: the cluster knows no such array
-    ran: Set[int] = frozenset()  # indices of tasks that ran when last listed
+    is_listed: bool  # whether its cluster lists any of its tasks
+    lives: frozenset[int] | None  # indices of live tasks; None: array unknown to the cluster
+    ran: Set[int] = frozenset()  # indices of tasks that were running when last listed
     sent_s: float = inf  # seconds since the array was sent
 
 
 class MissingAttemptJudge:
-    """Judges, in one cycle, the attempts that clusters list no more."""
+    """Judges, in one cycle, the attempts that clusters no longer list."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class MissingAttemptJudge:
         marks: Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]],
         forgotten_s: float,
     ) -> None:
-        """Take the campaigns, the open events, and nikita's marks by array and index."""
+        """Keep campaigns, open events, and nikita's deletion marks by array and index."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
         self._given_up = campaigns_with_given_up_conflicts(events)
         self._marks = marks
@@ -141,8 +141,8 @@ class MissingAttemptJudge:
     ) -> ReportedEnds:
         """Return the reported ends that count for an array.
 
-        A cancelled campaign waits for no record. Conflicting records that the owner gave up count
-        as an unknown end. A record of a task that never started would be forged, so it is ignored.
+        Attempts of a cancelled campaign need no record. A conflict that the owner gave up counts as
+        an unknown end. A record of a task that never started is ignored, since it is forged.
         """
         ends = dispute_overdue_future_ends(missing, ends)
         ends = {**ends, **dict.fromkeys(self.left(array), DELETED_BEFORE_START)}
@@ -155,7 +155,7 @@ class MissingAttemptJudge:
     def late(
         self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> tuple[TaskAttempt, ...]:
-        """Return the attempts without any report for longer than `forgotten_s`."""
+        """Return the attempts missing for longer than `forgotten_s` without any record."""
         return select_unaccounted_attempts(missing, ends, self._forgotten_s)
 
     def ended(
@@ -190,9 +190,9 @@ class MissingAttemptJudge:
         return tuple(map(count_kill_as_cancellation, attempts)) if is_cancelled else attempts
 
     def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether the service may have killed attempts although no mark says so.
+        """Say whether the service may have killed attempts for which no mark is stored.
 
-        A restored state file lacks later marks of moved and deleted tasks.
+        A state file restored from a backup lacks the marks that were stored later.
         """
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_cancelled(array)
@@ -205,7 +205,7 @@ class MissingAttemptJudge:
 def count_kill_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
     """Count a signal as CANCELLED, for an attempt of a cancelled campaign.
 
-    Accounting of OAR says that a job was deleted, that of Grid Engine only which signal ended it.
+    OAR's accounting tells deletions from signals, Grid Engine's accounting has only the signal.
     """
     is_killed = attempt.outcome is TaskAttemptOutcome.SIGNAL
     return replace(attempt, outcome=TaskAttemptOutcome.CANCELLED) if is_killed else attempt
@@ -215,7 +215,7 @@ def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
     """Limit an attempt's run time to the time since its array was sent.
 
     Users can write accounting records of their tasks, and the run time counts against the owner's
-    share. A minute is always allowed: a clock that was set back makes no cluster a black hole.
+    share. A minute is always allowed, so that a clock set back makes no cluster a black hole.
     """
     most_s = max(MIN_RUN_TIME_CAP_S, sent_s)
     if attempt.wallclock_s is None or attempt.wallclock_s <= most_s:
@@ -230,8 +230,8 @@ def close_attempts_without_end(
 ) -> tuple[TaskAttempt, ...]:
     """Give attempts without a reported end an outcome.
 
-    Attempts that their owner cancelled get UNWANTED, so that they don't run again. `marks` are by
-    index.
+    An attempt that its owner cancelled gets UNWANTED, so that its task does not run again. `marks`
+    are by array index.
     """
     unwanted = {
         index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED
@@ -260,7 +260,7 @@ def find_lost_task_indices(
 
 
 def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
-    """Record the job that its cluster lost in an attempt with outcome SITE_FAULT."""
+    """Store the job id in an attempt with outcome SITE_FAULT, whose job is lost."""
     is_lost = attempt.outcome is TaskAttemptOutcome.SITE_FAULT
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
@@ -268,7 +268,7 @@ def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt
 def dispute_overdue_future_ends(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds
 ) -> ReportedEnds:
-    """Mark a contradicted end in the future as disputed, once it is overdue.
+    """Mark an end in the future as disputed, once the task is missing for too long.
 
     A forged record of the year 9999 would otherwise keep a task unfinished silently.
     """
@@ -304,11 +304,11 @@ def judge_missing_attempts(
     forgotten_s: float,
     marks: Mapping[int, TaskDeletionMark] = NO_CANCELLATION_MARKS,
 ) -> tuple[TaskAttempt, ...]:
-    """Return the ended ones of an array's missing attempts, with outcomes.
+    """Return an array's missing attempts that have ended, with outcomes.
 
-    `missing` says for how many seconds each attempt was not listed; `ends` and `marks` are by
-    index. A contradictory end (None) or an end in the future is no end, and keeps the attempt from
-    counting as deleted.
+    `missing` has the seconds for which each attempt was not listed. `ends` and `marks` are by array
+    index. An attempt with a disputed end (None) or an end in the future has not ended, and does not
+    count as deleted.
     """
     judged = (
         (
@@ -330,7 +330,7 @@ def judge_missing_attempts(
 def select_unaccounted_attempts(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> tuple[TaskAttempt, ...]:
-    """Return attempts without a report, or with a future end, for too long."""
+    """Return attempts that lack a record, or have a future end, for too long."""
     untold = {
         attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
     }
@@ -347,11 +347,11 @@ def select_unaccounted_attempts(
 def select_attempts_still_alive(
     late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
 ) -> frozenset[TaskAttempt]:
-    """Return attempts that a query of their array alone shows to be alive.
+    """Return attempts that may be alive, by a query for their array alone.
 
-    A list of all jobs may be truncated. `lives` are the indices of started tasks. If the array
-    exists and the list has nothing of it, all of its attempts may live. Otherwise tasks that have
-    not started were deleted.
+    The query is needed because a list of all jobs may be truncated. `lives` has the indices of
+    started tasks. If the array exists and the list has none of its tasks, all attempts may live.
+    Otherwise the tasks that have not started were deleted.
     """
     if lives is None:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Plan what one cycle of the runner does about all campaigns."""
+"""Plan the acts of one runner cycle for all campaigns."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
@@ -53,24 +53,24 @@ from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.status_report import with_noun
 
 INTENDED = ArraySubmissionState.INTENDED
-BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states that the next cycle continues from
+BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of unfinished submissions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CycleOutcome:
-    """What a cycle found ended, and what remains after it."""
+    """The ends that a cycle found, and the arrays and retries that remain."""
 
-    seen: CampaignCycleSituation  # situation with settled ends and task arrays alone
+    seen: CampaignCycleSituation  # situation with final outcomes, without prologues
     steps: PrologueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
     over: Counter[int]  # finally ended tasks of each campaign
-    lasting: tuple[CampaignArray, ...]  # unfinished arrays, with those of prologues and epilogues
+    lasting: tuple[CampaignArray, ...]  # unfinished arrays, prologues and epilogues included
     lost: tuple[SupersededAttempts, ...]
 
     @property
     def reached(self) -> tuple[CampaignArray, ...]:
-        """The arrays at clusters that answered; a call to another cluster would only time out."""
+        """The arrays at clusters that answered; calls to silent clusters would time out."""
         return tuple(array for array in self.lasting if array.cluster in self.seen.room)
 
     @property
@@ -153,7 +153,7 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
 def _plan_sends(
     ends: _CycleOutcome, book: OpenEventsInCycle, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
-    """Plan the sent tasks and the resumed submissions, without the arrays in `unsent`."""
+    """Plan new tasks to send and submissions to resume, except the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
         derive_blacklist(book.open, situation.at, situation.failures),
@@ -190,10 +190,10 @@ def _plan_sends(
 
 
 def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
-    """Yield the arrays whose submission goes on.
+    """Yield the arrays whose interrupted submission continues.
 
-    No submission begins for a paused campaign, nor at a drained or stressed cluster. A submitted
-    array is released all the same, and an epilogue still begins.
+    Tasks of a paused campaign, or for a drained or stressed cluster, are not submitted. But an
+    array that is submitted already is released, and an epilogue is submitted.
     """
     situation = ends.seen
     paused = {
@@ -216,9 +216,9 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
 
 
 def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
-    """Return the campaigns that end: all tasks ended, but for superseded attempts.
+    """Return the campaigns that end, since all tasks have ended.
 
-    Superseded attempts are ended later, so that an unreachable cluster does not delay the end.
+    Superseded attempts may still live: an unreachable cluster must not delay the campaign's end.
     """
     runs, busy = {retry.campaign for retry in ends.again}, ends.busy
     return tuple(
@@ -245,7 +245,7 @@ def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
 
 
 def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
-    """Count the arrays whose cluster lists no task of their campaign: none is left to delete."""
+    """Count the arrays whose cluster lists no task of their campaign to delete."""
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
@@ -261,7 +261,7 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
     """Return the tasks that run again; tasks of test campaigns never do.
 
     Clusters that are too small for a task do not count as alternatives. A task that its cluster
-    lost may run on, so it runs again only if two of its attempts may run at once.
+    lost may still run, so it runs again only if the campaign is idempotent.
     """
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
@@ -287,7 +287,7 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
 
 
 def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether no further task of a campaign will be sent; a test drops its remaining tasks."""
+    """Say whether all tasks of a campaign were sent; a test drops its remaining tasks."""
     is_test = campaign.jdl.type is CampaignType.TEST
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
@@ -297,7 +297,7 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     """Describe the acts of a cycle, in one sentence for each kind of act.
 
-    A campaign that first recovers arrays from root's ledger sends nothing.
+    A campaign that first recovers arrays from root's ledger sends no task in this cycle.
     """
     plan = replace(
         plan,

@@ -56,7 +56,7 @@ EVENT_SENTENCES = {
 }
 
 
-RESTORED_FOLLOW_UPS = {  # follow-ups of an older state file, by the campaign's state
+RESTORED_FOLLOW_UPS = {  # effects of a restored older state file, by campaign state
     CampaignState.PAUSED: "; it is paused: griddel -r {campaign} lets it go on if you wish",
     CampaignState.IN_TREATMENT: "; it goes on with what root's ledger knows",
     CampaignState.TERMINATED: "; it has ended, and nothing is to be done",
@@ -68,7 +68,7 @@ RESTORED_AGAIN = "; gridevents -c {campaign} -r takes over what became of them"
 
 
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Describe an event, and what follows from it in the campaign's present state."""
+    """Describe an event and its effect in the campaign's present state."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     if event.code is CampaignEventCode.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost: root has written them off"
@@ -91,7 +91,7 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
 
 
 def _restored_follow_up(event: CampaignEvent, state: CampaignState | None) -> str:
-    """Say what follows when the state file was an older one."""
+    """Describe the effect of a restored older state file on the campaign."""
     words = RESTORED_AGAIN if event.why else RESTORED_FOLLOW_UPS.get(state, "") if state else ""
     return words.format(campaign=event.campaign)
 

@@ -1,8 +1,8 @@
 """Decide which events a cycle opens and closes.
 
-CiGri blacklists a cluster for a campaign at its first program error (Colombo, scheduler 3.2). Here
-several errors in a row do. A cluster that may recover gets one task as a probe, after ever longer
-pauses. Only the owner closes events of program errors and black holes.
+CiGri blacklists a cluster for a campaign at the first program error (module Colombo, scheduler
+3.2); gridbridge needs several errors in a row. A cluster that may recover gets one task as a probe,
+after ever longer pauses. Only the owner closes events of program errors and black holes.
 """
 
 from collections.abc import Iterable, Set
@@ -62,7 +62,7 @@ def update_campaign_events(
 ) -> tuple[OpenEventsInCycle, tuple[ClusterSuccessRecord, ...]]:
     """Return the open events after a cycle, and the changed success records.
 
-    `book` has the events that earlier steps of the cycle already changed.
+    `book` has the events that earlier steps of the cycle have changed.
     """
     book = book or OpenEventsInCycle(situation.events)
     where = map_arrays_to_clusters(situation.arrays)
@@ -95,7 +95,7 @@ def update_campaign_events(
 
 
 def _note_clusters(book: OpenEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each cluster that does not answer, and close it at an answer."""
+    """Open an event for each silent cluster, and close the event at its next answer."""
     for name in sorted(situation.asked):
         event = book.find(CampaignEventCode.GET_JOBS, 0, name)
         if name in situation.room:
@@ -113,7 +113,7 @@ def record_failed_task_events(
     again: set[tuple[int, int]],
     at: datetime,
 ) -> None:
-    """Count the tasks that failed for good, equal failures in one event."""
+    """Count the finally failed tasks, with one event for equal failures."""
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
@@ -165,7 +165,7 @@ def _note_records(
     records: tuple[ClusterSuccessRecord, ...],
     situation: CampaignCycleSituation,
 ) -> None:
-    """Close a cluster after program errors in a row, and close black holes."""
+    """Open the events that close clusters after program errors, and black holes."""
     black_holes = find_black_hole_clusters(records)
     for record in records:
         pair = record.campaign, record.cluster
@@ -185,7 +185,7 @@ def _note_records(
 def _note_campaigns(
     book: OpenEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
-    """Open NO_CLUSTER for campaigns whose tasks may go nowhere, and close events that ended."""
+    """Open NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
     barred = derive_blacklist(book.open, situation.at, situation.failures)
     lasting = {campaign.number for campaign in situation.campaigns}
     for campaign in situation.campaigns:
@@ -218,8 +218,8 @@ def update_conflicting_end_events(
 ) -> None:
     """Open, update or close an event for tasks with conflicting records.
 
-    There is one event per campaign and cluster. No such record is believed, since one may be
-    forged: the task has ended, but its outcome is unknown.
+    Each campaign and cluster has one such event. No conflicting record is believed, since it may be
+    forged. The task has ended, but its outcome is unknown.
     """
     of: dict[CampaignCluster, list[int]] = {}
     for attempt in situation.disputed:
@@ -259,8 +259,8 @@ def update_removed_cluster_events(
 ) -> None:
     """Open an event for each used cluster that was removed from gridbridge.toml.
 
-    Removed clusters can't be queried. Their tasks wait until the section is back or root writes
-    them off.
+    Removed clusters can't be queried. Their tasks wait until the section is back or root declares
+    the tasks lost.
     """
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)

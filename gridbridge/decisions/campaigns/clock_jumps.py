@@ -1,7 +1,7 @@
-"""Correct ages of tasks for jumps of the clock, so that none is killed too early.
+"""Correct ages of tasks for jumps of the clock, so that no task is killed too early.
 
-A time before a forward jump looks older by the jump. The time that a machine was off counts as a
-jump, too, since its length is unknown. Corrected ages are never too large.
+A time stored before a forward jump looks too old by the length of the jump. A pause in which the
+host was off also counts as a jump, since its length is unknown. Corrected ages are never too large.
 """
 
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.campaigns.nikita_deletion_values import ClockJump, HostClockReadings
 
-MIN_JUMP_S = 60.0  # shorter jumps matter to no timeout
-JUMP_RETENTION = timedelta(days=30)  # arrays are never this old
+MIN_JUMP_S = 60.0  # jumps shorter than this are ignored, since no timeout is that precise
+JUMP_RETENTION = timedelta(days=30)  # age at which jumps are forgotten; arrays never get this old
 
 
 def record_clock_jumps(

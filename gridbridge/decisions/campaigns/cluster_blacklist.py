@@ -1,8 +1,8 @@
-"""The clusters that open events close to campaigns, but for probes.
+"""Derive which clusters are closed to which campaigns, and which get a probe.
 
 A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's
-autofix probes every 30 s). After program errors, or as a black hole, it stays closed until the
-owner acts.
+autofix probes every 30 s). After program errors, or as a black hole, a cluster stays closed
+until the owner acts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Campai
 
 
 class OpenEventsInCycle:
-    """The open events during one cycle's decision, with their changes."""
+    """The open events during one cycle's decision, with the changes of the cycle."""
 
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
         self._now = {event.what: event for event in events}
@@ -63,7 +63,7 @@ class OpenEventsInCycle:
             self._now[event.what] = event
 
     def close(self, event: CampaignEvent | None, at: datetime) -> None:
-        """Close an event; None is ignored."""
+        """Close an event; do nothing for None."""
         if event:
             self.put(replace(event, closed_at=at))
 
@@ -72,16 +72,16 @@ MAX_DOUBLINGS = 32
 
 
 class BlacklistEntry(Enum):
-    """What a blacklisted cluster gets of a campaign: nothing, or one probe."""
+    """Whether a blacklisted cluster gets no task of a campaign, or one probe."""
 
     CLOSED = "closed"
-    PROBE = "probe"  # one task
+    PROBE = "probe"  # one task as a probe
 
 
 def derive_blacklist(
     events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
 ) -> dict[CampaignCluster, BlacklistEntry]:
-    """Return the clusters that events close to campaigns, with those to be probed now."""
+    """Return the (campaign, cluster) pairs that events close, and whether a probe is due."""
     entries: dict[CampaignCluster, BlacklistEntry] = {}
     for event in events:
         pair = event.campaign, event.cluster
@@ -96,8 +96,7 @@ def derive_blacklist(
 def is_probe_due(event: CampaignEvent, at: datetime, policy: FailuresSection) -> bool:
     """Say whether an event's pause is over, so that its cluster is probed.
 
-    A pause longer than `probe_max_s` comes from a clock that was ahead and has been set back: it is
-    over.
+    A pause longer than `probe_max_s` is over, too: a fast clock wrote it and was set back since.
     """
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
@@ -130,7 +129,7 @@ def record_cluster_probes(
     barred: Mapping[CampaignCluster, BlacklistEntry],
     book: OpenEventsInCycle,
 ) -> None:
-    """Record which sends are probes, which delays the next probe."""
+    """Record which sent tasks are probes, so that the next probe waits."""
     for send in sends:
         pair = send.campaign, send.cluster
         event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
@@ -151,8 +150,8 @@ def repeat_campaign_event(
 ) -> CampaignEvent:
     """Return an event that happened again: the pause before the next probe doubles.
 
-    A failure during a pause does not extend the pause: other arrays of the same attempt may fail,
-    too.
+    A failure during the pause does not extend the pause: it may come from an array of the same
+    round.
     """
     if earlier and earlier.until and not is_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
@@ -174,7 +173,7 @@ def new_campaign_event(
 def may_retry_array_submission(
     array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
 ) -> bool:
-    """Say whether an array's submission is retried now; a release always is."""
+    """Say whether to retry an array's submission now; a release is always retried."""
     pauses = (
         event.until and not is_probe_due(event, at, policy)
         for event in events

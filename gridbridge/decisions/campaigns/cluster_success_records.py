@@ -1,8 +1,8 @@
-"""Success records of campaigns at clusters: black holes, starvation, errors in a row.
+"""Success records of campaigns at clusters: black holes, starving tasks, errors.
 
 A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such
-a cluster is free again at once, and gets ever more tasks. Batch systems don't detect it; the limits
-are ours.
+a cluster, a black hole, is free again at once and gets ever more tasks. Batch systems do not detect
+black holes, so the limits are gridbridge's own.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -13,16 +13,16 @@ from gridbridge.model.campaigns.campaign import CampaignCluster, TaskAttempt, Ta
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, ClusterSuccessRecord
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
 
-MIN_SUCCESSES = 5  # successes at the cluster
-MIN_SUCCESSES_ELSEWHERE = 3  # successes at the campaign's other clusters
-MAX_SHARE_OF_MEDIAN = 0.1  # of the median at other clusters
+MIN_SUCCESSES = 5  # fewest successes at a cluster that may be a black hole
+MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at the campaign's other clusters
+MAX_SHARE_OF_MEDIAN = 0.1  # largest run time of a black hole, as a share of the median elsewhere
 MAX_BLACK_HOLE_S = 5.0
-TIME_RESOLUTION_S = 0.5  # run times are whole seconds, so that 0 may be half a second
-KEPT_DURATIONS = 32  # kept run times of a campaign at a cluster
+TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
+KEPT_DURATIONS = 32  # number of run times kept for a campaign at a cluster
 
 
 def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
-    """Return the campaigns and clusters whose successes are much too short."""
+    """Return the (campaign, cluster) pairs whose successes are suspiciously short."""
     of: dict[int, list[ClusterSuccessRecord]] = {}
     for record in records:
         of.setdefault(record.campaign, []).append(record)
@@ -37,7 +37,7 @@ def find_black_hole_clusters(records: Iterable[ClusterSuccessRecord]) -> frozens
 
 
 def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
-    """Return the records that are short beside the longest task anywhere."""
+    """Return the records whose tasks are short compared with the longest task anywhere."""
     timed = [record for record in records if record.durations_s]
     longest_s = max((max(record.durations_s) for record in timed), default=0)
     limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
@@ -47,7 +47,7 @@ def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRec
 def is_black_hole_cluster(
     record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]
 ) -> bool:
-    """Say whether successes of a cluster are much shorter than at other clusters."""
+    """Say whether tasks succeed much faster at a cluster than at other clusters."""
     elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
     if (
         record.is_trusted
@@ -60,10 +60,10 @@ def is_black_hole_cluster(
 
 
 def count_starved_tasks(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """Count waiting tasks that nikita deleted at a cluster where none runs.
+    """Count waiting tasks that nikita deleted at clusters where no task of the campaign runs.
 
-    Free slots may not fit a campaign: its tasks request what no free host has, or a quota limits
-    the owner. CiGri lowers a task's affinity for such a cluster (scheduler 3.2, tasks_affinity).
+    Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
+    limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
     """
     running = {
         (view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting
@@ -94,8 +94,8 @@ def select_arrays_sent_before_outage(
 ) -> frozenset[tuple[int, int]]:
     """Return arrays that were sent before their cluster's last outage ended.
 
-    OAR records ends when its database is back, so that a task of a second seems to take ten
-    minutes. A healthy cluster would look like a black hole beside it.
+    OAR records ends only when its database is back, so a task of one second may seem to take ten
+    minutes. A healthy cluster would then look like a black hole in comparison.
     """
     now_back = (
         event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS
@@ -115,7 +115,7 @@ def update_success_records(
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[ClusterSuccessRecord, ...]:
-    """Return the success records that ended tasks change, in any order of the ends.
+    """Return the success records that ended tasks change; their order does not matter.
 
     Run times of tasks in `untimed` arrays are ignored.
     """
@@ -138,7 +138,7 @@ def _with_attempts(
 ) -> ClusterSuccessRecord:
     """Add ended attempts to a record.
 
-    Any success ends the row of errors; any started task ends the row of deleted ones.
+    A success resets the count of errors; a started task resets the count of deleted tasks.
     """
     outcomes = [attempt.outcome for attempt in ended]
     wiped = (

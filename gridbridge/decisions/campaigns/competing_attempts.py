@@ -1,8 +1,8 @@
-"""Decide which of several attempts of a task counts: the first success, else the last end.
+"""Decide which attempt of a task counts: the first success, else the last end.
 
-Several attempts run at once when a task got a speculative attempt. An attempt that decides nothing
+Several attempts run at once when a task got a speculative attempt. An attempt that does not count
 gets outcome COPY: neither success nor failure, and no retry. When a task has succeeded, its other
-attempts are ended (CiGri scheduler specification, finalize scheduling).
+attempts are deleted (CiGri scheduler specification, finalize scheduling).
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
 
-CampaignTask = tuple[int, int]  # campaign, task
+CampaignTask = tuple[int, int]  # campaign number, task number
 AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 
 
@@ -33,10 +33,10 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
 def mark_ended_attempts_as_copies(
     ended: Sequence[TaskAttempt], rivals: AttemptsByTask
 ) -> tuple[TaskAttempt, ...]:
-    """Return ended attempts, with outcome COPY where another attempt decides.
+    """Return ended attempts, with outcome COPY if another attempt of the task counts.
 
-    `is_overrun` keeps that an attempt overran its walltime: the task would do so there again. Of
-    two successes in one cycle the lower attempt counts, since their order is unknown.
+    `is_overrun` records an overrun walltime in a COPY, so that the task avoids that cluster. Of two
+    successes in one cycle the lower attempt number counts, since their order is unknown.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
@@ -57,7 +57,7 @@ def mark_ended_attempts_as_copies(
 
 
 def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the attempt that decides a task; 0 while another one lives or has succeeded."""
+    """Return the attempt that counts; 0 while another attempt lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
@@ -75,7 +75,7 @@ def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) 
 def select_final_task_ends(
     ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]
 ) -> tuple[TaskAttempt, ...]:
-    """Return the ends with which tasks are over: no COPY, no retry."""
+    """Return the final ends of tasks: attempts without outcome COPY or retry."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
@@ -88,7 +88,7 @@ def select_final_task_ends(
 def number_retries_after_copies(
     again: Iterable[TaskRetry], rivals: AttemptsByTask
 ) -> tuple[TaskRetry, ...]:
-    """Return retries, numbered after all attempts of their tasks, copies included."""
+    """Return retries with numbers above all attempts of their tasks, copies included."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))
@@ -102,8 +102,8 @@ def find_superseded_attempts(
 ) -> tuple[SupersededAttempts, ...]:
     """Return the live attempts, by array, whose tasks have succeeded.
 
-    Each cycle returns them until they have ended. An unreleased array is kept while another of its
-    tasks is wanted.
+    Each cycle returns these attempts until they have ended. An unreleased array is left out while
+    another task of the array is needed.
     """
     by_number = {(array.campaign, array.number): array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
@@ -134,7 +134,7 @@ def find_superseded_attempts(
 
 
 def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
-    """Say whether an unreleased array has no wanted task left."""
+    """Say whether an array is unreleased and has no task that is still needed."""
     return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED
 
 

@@ -1,9 +1,9 @@
 """Forecast the end of a campaign (P50, P90) from run times and rates of its tasks.
 
-Each task has a probability to have ended by a time: a running task by its elapsed time, an unsent
-task by its expected start, which follows from the rate of ended tasks. The rate is as uncertain as
-the number of ended tasks makes it. Unknown values are None. CiGri forecast a single number, without
-an error.
+Each task has a probability to have ended by a time. For a running task the probability follows from
+the elapsed time, for an unsent task from its expected start at the present rate of ended tasks. The
+rate is more uncertain with fewer ended tasks. Unknown values are None. CiGri forecast a single
+number without an error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,10 +23,10 @@ from gridbridge.model.campaigns.forecast import (
 )
 from gridbridge.model.campaigns.published_campaigns import ShownForecastErrors
 
-FEWEST = 3  # fewest ended tasks for a curve of the cluster's own
-RATED = 20  # fewest ended tasks for an observed rate
-WATCHED = 4  # least observation, in mean run times: tasks that started together end together
-SAMPLE = 60  # most running tasks of a cluster in the sample
+FEWEST = 3  # fewest ended tasks for a survival curve of one cluster
+RATED = 20  # fewest ended tasks for an observed rate of ends
+WATCHED = 4  # least observation time in mean run times: tasks may end together in rounds
+SAMPLE = 60  # most running tasks of a cluster that are sampled
 NORMAL = (
     -1.62,
     -0.98,
@@ -38,12 +38,12 @@ NORMAL = (
     1.62,
 )  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # P90: times the longest elapsed time; from simulated campaigns
-LONGEST_S = 10 * 365 * 86400.0  # later ends count as unknown
+CAUTION = 2.0  # `caution` of the survival curve for P90; from simulated campaigns
+LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
 Weighed = tuple[
     SurvivalCurve, float, float
-]  # a curve, an elapsed time, and for how many tasks it stands
+]  # a survival curve, an elapsed time, and the number of tasks represented
 
 
 def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
@@ -68,7 +68,7 @@ def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
 def _expected(
     progress: CampaignProgress, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
-    """Return the chance of completion by time for this caution; None where nothing runs."""
+    """Return the probability of the campaign's end over time; None if no task runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
     whole = estimate_survival_curve(
         pooled, [time for throughput in services for time in throughput.elapsed_s], caution
@@ -85,9 +85,9 @@ def _expected(
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:
-    """Return a forecast's P50 error, as a share of the time that was left.
+    """Return the error of a P50 forecast, as a share of the remaining time at that moment.
 
-    It is negative for an early end, and None for an unfinished campaign.
+    Negative if the campaign ended earlier than forecast; None for an unfinished campaign.
     """
     if stored.ended_at is None:
         return None
@@ -97,7 +97,7 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
 
 
 def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
-    """Summarize the errors of forecasts of ended campaigns; None without any."""
+    """Summarize the forecast errors of ended campaigns; None if no campaign has ended."""
     ended = [forecast for forecast in forecasts if forecast_error_share(forecast) is not None]
     if not ended:
         return None
@@ -112,7 +112,7 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
 
 
 class _CompletionChance:
-    """The probability, by time, that all tasks have ended."""
+    """The probability that all tasks have ended, as a function of time."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class _CompletionChance:
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
     def by(self, chance: float) -> float:
-        """Return the time by which all tasks have ended with this probability."""
+        """Return the time by which all tasks have ended with probability `chance`."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
@@ -160,8 +160,8 @@ class _CompletionChance:
     def _log_of_waiting(self, rate: float, time: float) -> float:
         """Return the logarithm of the probability that all unsent tasks have ended.
 
-        The j-th unsent task starts at j / rate, if running tasks end evenly. Tasks that start in
-        the same step of the curve have the same probability.
+        If running tasks end at even intervals, the j-th unsent task starts at j / rate. Tasks that
+        start in the same step of the curve have the same probability.
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
         logarithm, since = 0.0, -inf
@@ -178,11 +178,11 @@ class _CompletionChance:
 
 
 def _spread(curve: SurvivalCurve, waiting: int, rate: float) -> float:
-    """Return the uncertainty of the last task's start time, as a deviation of its logarithm.
+    """Return the standard deviation of the logarithm of the last task's start time.
 
-    It comes from chance, from the few known run times, and from rounds: similar tasks end together.
-    With few unsent and many running tasks a round is far longer than that time, so it is no
-    deviation by itself.
+    Its sources are chance, the small number of known run times, and rounds of similar tasks that
+    end together. With few unsent and many running tasks, a round is far longer than the start time.
+    So a long round alone does not count as a deviation.
     """
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
@@ -190,9 +190,9 @@ def _spread(curve: SurvivalCurve, waiting: int, rate: float) -> float:
 
 
 def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return by how much running tasks end later than evenly (renewal theory).
+    """Return the delay of running tasks against ends at even intervals (renewal theory).
 
-    Tasks of equal length that all started just now have their whole length left, not half of it.
+    Equally long tasks that all started just now have their whole length left, not half of it.
     """
     late = sum(
         many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
@@ -211,7 +211,7 @@ def _curve(
 
 
 def _rate(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> float:
-    """Return the tasks that end per second: as observed, or from the mean run time."""
+    """Return the rate of ends per second, as observed or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
         return throughput.ended / throughput.watched_s
@@ -219,7 +219,7 @@ def _rate(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> float:
 
 
 def _sampled(throughput: CampaignRunTimesAtCluster, curve: SurvivalCurve) -> Iterable[Weighed]:
-    """Return the running tasks, or a sample of very many with the longest among them."""
+    """Return all running tasks, or a sample of many that has the longest-running task."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1
     return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]

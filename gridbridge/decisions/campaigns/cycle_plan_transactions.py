@@ -7,15 +7,15 @@ from itertools import groupby
 from gridbridge.model.campaigns.campaign import TaskAttempt
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 
-ENDS_PER_TRANSACTION = 2000  # ends per transaction, which takes less than 0.1 s
+ENDS_PER_TRANSACTION = 2000  # task ends stored in one transaction, which takes less than 0.1 s
 
 
 def split_plan_into_transactions(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan's ends into transactions; the last one has all other acts.
+    """Split a plan's ends into transactions; the last transaction has all other acts.
 
-    The attempts of one task stay together, with its retry.
+    All attempts of a task and its retry are in the same transaction.
     """
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = _in_groups(plan.ended, most)
@@ -31,7 +31,7 @@ def split_plan_into_transactions(
 
 
 def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of at most `most` attempts, or one task's more; the last may be empty."""
+    """Yield groups of up to `most` attempts, more only of one task; the last may be empty."""
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:

@@ -2,8 +2,8 @@
 
 A claimant is a user, project or group. The next slot goes to the claimant with the least usage
 (CiGri scheduler specification, fairsharing). A few first tasks of each claimant come before all
-shares, so that everybody soon has results. The specification counts first tasks by campaign; by
-claimant, splitting work into many campaigns gains nothing.
+shares, so that everybody soon has results. The specification counts first tasks by campaign. Here
+they are counted by claimant, so that splitting work into many campaigns gains nothing.
 """
 
 import math
@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
-COMMITTED_USE_S = 900.0  # a granted slot counts as used for this long
+COMMITTED_USE_S = 900.0  # use that a newly granted slot counts as
 
 NO_FIRST_TASKS: Mapping[str, int] = {}
 
@@ -28,8 +28,8 @@ class FairShareRequest:
     campaign: int
     claimant: str  # a user, a project or a group
     tasks: int
-    slots: int  # of each task
-    first: int = 0  # how many of these are first tasks
+    slots: int  # slots of each task
+    first: int = 0  # number of first tasks among the tasks
 
 
 def share_free_slots(
@@ -40,10 +40,10 @@ def share_free_slots(
 ) -> dict[int, int]:
     """Return how many tasks each campaign gets of a cluster's free slots.
 
-    `used_s` are decayed slot-seconds by claimant. `ahead` are the first tasks of each claimant that
-    go before all shares; there, too, the least usage goes first. Campaigns of one claimant are
-    served in the order of `requests`, after the first tasks of each. Negative `free_slots` give no
-    tasks.
+    `used_s` has the decayed slot-seconds by claimant. `ahead` has the number of first tasks by
+    claimant, which go before all shares; among first tasks, too, the least usage goes first.
+    Campaigns of one claimant are served in the order of `requests`, after the first tasks of each
+    campaign. Negative `free_slots` give no tasks.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
@@ -60,9 +60,9 @@ def _serve(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give slots one by one to the claimant of least usage; return the remaining slots.
+    """Give each slot to the claimant of least usage; return the number of remaining slots.
 
-    Each claimant gets `most` tasks at most. `levels` and `granted` are updated.
+    `most` limits the tasks by claimant. `levels` and `granted` are updated.
     """
     queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
@@ -83,7 +83,7 @@ def _serve(
 
 
 def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
-    """Return usage decayed to `now`: half of it counts after each half-life."""
+    """Return usage decayed to `now`; each half-life halves the usage."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
         usage,
@@ -115,7 +115,7 @@ def add_ended_tasks_to_usage(
 def _next(
     queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int
 ) -> FairShareRequest | None:
-    """Return the request that is served next; drop requests that are served or do not fit."""
+    """Return the next request; drop requests that are fully served or do not fit."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

@@ -1,10 +1,10 @@
 """Predict job ratios: how many tasks of a campaign a cluster gets for each free slot.
 
 The CiGri scheduler specification has three laws: slow-start, two-way adaptive, and adaptive-down
-with exponential-up. Their terms are S, the submitted tasks, and E, the tasks that wait beyond the
-allowed number; the adaptive decrease is (S - E) / S. The law `measured` is ours: it decreases in
-proportion, never after a cycle that sent nothing, and increases in equal steps. The predictor runs
-right after the updator (steps 7 and 8 of the specification).
+with exponential-up. With S submitted tasks, of which E wait beyond the allowed number, the adaptive
+decrease is (S - E) / S. The law `measured` is gridbridge's own. It decreases in proportion, except
+after a cycle that sent no task, and increases in equal steps. The predictor runs right after the
+updator (steps 7 and 8 of the specification).
 """
 
 from collections import Counter
@@ -38,21 +38,22 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.status_report import with_noun
 
-MAX_RATIO = 4.0  # tasks per free slot; the specification has no limit
+MAX_RATIO = 4.0  # largest ratio, in tasks per free slot; the specification has no limit
 RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
 
 RatioChange = Callable[[float, JobRatioInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
-    """Return the first ratio at a cluster: one task, or as many as have slots."""
+    """Return the first ratio at a cluster: for one task, or for all tasks that fit."""
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
 def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
     """Return the ratio that follows from the outcomes of sent tasks.
 
-    It decreases at every excess, and increases only when all sent tasks have settled.
+    The ratio decreases when too many tasks wait. It increases only when all sent tasks
+    have had time to start.
     """
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
@@ -65,14 +66,14 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
 
 
 def have_sent_tasks_settled(terms: JobRatioInputs) -> bool:
-    """Say whether the sent tasks have shown whether they start or wait."""
+    """Say whether the sent tasks are known to start or to wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
 def count_tasks_for_slots(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks go to free slots: at least one where one fits.
+    """Return how many tasks go to free slots: at least one if one task fits.
 
-    A ratio of 0 sends none.
+    A ratio of 0 sends no task.
     """
     if ratio <= 0 or free_slots < slots:
         return 0
@@ -84,7 +85,7 @@ def _one_a_cluster(terms: JobRatioInputs) -> float:
 
 
 def _kept_share(terms: JobRatioInputs) -> float:
-    """Return (S - E) / S, and 0 where nothing was submitted or everything is excess."""
+    """Return (S - E) / S; 0 if no task was submitted or all submitted tasks are excess."""
     if not terms.submitted:
         return 0.0
     excess = terms.waiting - terms.allowed
@@ -104,14 +105,14 @@ def _in_proportion(old: float, terms: JobRatioInputs) -> float:
 
 
 def _doubled(old: float, terms: JobRatioInputs) -> float:
-    """Return twice the ratio, once the sent tasks have started."""
+    """Return the doubled ratio; without submitted tasks the old ratio."""
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
 def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
-    """Return S / running: ended tasks have left slots to others.
+    """Return S / running, since ended tasks have freed slots for further tasks.
 
-    At most S running tasks count, since the others ran before.
+    At most S running tasks count, since other running tasks were submitted earlier.
     """
     if old == 0:
         return 1.0
@@ -122,10 +123,10 @@ def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher ratio where tasks start; keep it while no slot is free.
+    """Return the next higher ratio if tasks start; keep the ratio while no slot is free.
 
-    It does not rise where tasks of any campaign wait although slots look free, nor where nikita
-    deletes tasks: further tasks would only be sent and deleted in turn.
+    The ratio does not rise while tasks of any campaign wait although slots look free, or while
+    nikita deletes waiting tasks: further tasks would only be sent and deleted in turn.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -154,8 +155,8 @@ def predict_job_ratios(
 ) -> dict[CampaignCluster, JobRatioUpdate]:
     """Return the ratio of each campaign with unsent tasks at each of its clusters.
 
-    Only clusters that answered have a ratio, and test campaigns have none: they send one task per
-    cluster.
+    Only clusters that answered have a ratio. Test campaigns have no ratio, since they send one task
+    per cluster.
     """
     looked = _CyclePredictor(situation)
     return {
@@ -178,7 +179,7 @@ def select_changed_ratios(
     before: Iterable[JobRatio],
     sends: Iterable[CampaignTaskSend],
 ) -> tuple[JobRatioUpdate, ...]:
-    """Return the ratios to store: those that were used or have changed."""
+    """Return the ratios to store: ratios that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
     return tuple(

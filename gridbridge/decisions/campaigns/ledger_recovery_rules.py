@@ -1,8 +1,8 @@
 """Recover arrays from root's ledger when the state file is older than the ledger.
 
-After the restoration of an old state file, the ledger still has later submissions. Their arrays are
-stored again, their tasks no longer wait, and intended submissions that conflict with these arrays
-are undone.
+When an old state file was restored, the ledger also has later submissions. The arrays of these
+submissions are stored again, and their tasks no longer wait. Intended submissions that conflict
+with these arrays are undone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -49,16 +49,16 @@ def plan_ledger_recovery(
 ) -> tuple[LedgerRecoveryStep, ...]:
     """Return the changes of the state file that recover a campaign, by transaction.
 
-    `refused` is an array that the ledger rejected for that reason. After each transaction the state
-    file is as restored from a later time: what is still lost waits, and the ledger rejects it
-    again. So the last attempts of tasks come first.
+    `refused` is an array that the ledger rejected, since the ledger already has its tasks. After
+    each transaction the state file equals one restored from a later time. Tasks that are still lost
+    wait, and the ledger rejects them again. So the last attempts of tasks come first.
 
-    Of a task's lost attempts the last one is awaited, with its later copies; other attempts have an
-    unknown end. A task may wait although a copy of it was sent: the copied attempt ended without
-    success, and the copy decides.
+    Of a task's lost attempts, the last attempt and its later copies are awaited. All other attempts
+    get an unknown end. If the copied attempt ended without success, the task may wait although its
+    copy was sent; then the copy counts.
 
     An array without a job id in the ledger was never released. If other arrays have sent some of
-    its tasks since, it is given up, and its remaining tasks wait to be sent again.
+    its tasks since, the array is given up, and its remaining tasks wait to be sent again.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _differs(array, stored, ledger)]
@@ -110,7 +110,7 @@ def _undone(array: CampaignArray, stored: StoredCampaign) -> LedgerRecoveryStep:
 
 
 def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
-    """Yield groups of arrays with at most so many tasks, or one larger array."""
+    """Yield groups of arrays with at most `most` tasks; a larger array is its own group."""
     group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost:
@@ -124,7 +124,7 @@ def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[Root
 
 
 def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
-    """Return the tasks of arrays that no longer wait, with their attempts, without copies."""
+    """Map the tasks that no longer wait to their last attempts; copies are left out."""
     return {
         task: attempt
         for array in arrays
@@ -135,7 +135,7 @@ def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[
 
 
 def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is useless: all tasks were sent since, or some and it was unreleased."""
+    """Say whether an array is given up: all tasks were sent again, or some and it has no job id."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
@@ -143,7 +143,7 @@ def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
 def _again(
     arrays: Iterable[RootLedgerArray], first: Mapping[int, int]
 ) -> Iterator[WaitingTaskRange]:
-    """Yield the tasks that must be sent again, since their arrays are given up."""
+    """Yield the tasks to send again, since their arrays are given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
             continue
@@ -176,7 +176,7 @@ def _superseded(
 def _without_tasks(
     waiting: list[WaitingTaskRange], tasks: Iterable[int]
 ) -> tuple[tuple[WaitingTaskRange, ...], tuple[WaitingTaskRange, ...]]:
-    """Remove tasks from the waiting ones; return the ranges before and after that changed."""
+    """Remove tasks from the waiting tasks; return the changed ranges, before and after."""
     these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
@@ -196,7 +196,7 @@ def _first(span: WaitingTaskRange) -> int:
 
 
 def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterable[WaitingTaskRange]:
-    """Yield the tasks as they waited before these attempts, which were never submitted."""
+    """Yield the waiting tasks as before these attempts, which were never submitted."""
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
@@ -214,7 +214,7 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterabl
 
 
 def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
-    """Return the last attempt of each task that was no copy."""
+    """Return the last attempt of each task, copies left out."""
     return {
         task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks
     }
@@ -246,7 +246,7 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
 def _differs(
     array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, RootLedgerArray]"
 ) -> bool:
-    """Say whether the ledger has an intended array with other tasks, or lacks it."""
+    """Say whether the ledger lacks a stored array, or has other tasks in it."""
     if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
@@ -261,7 +261,7 @@ def _differs(
 def _array(
     campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]
 ) -> CampaignArray:
-    """Return the recovered array; a given-up one is RELEASED, so that it is found and deleted."""
+    """Return the recovered array; RELEASED if given up, so that its jobs are found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

@@ -1,10 +1,10 @@
-"""Rank the campaigns for each cluster, and find the claimant that each one counts for.
+"""Rank the campaigns for each cluster, and find the claimant of each campaign.
 
 Test campaigns come first, in the order of submission. Then campaigns are offered the clusters with
 an affinity to their owners, then their other clusters (CiGri scheduler specification,
 metascheduler, note of 20 May 2009). Higher priorities go first, then older campaigns. Only a few
-tests of a person come first at a cluster at a time, so that nobody blocks others by splitting work
-into tests.
+of a person's tests come first at a cluster at a time, so that nobody blocks other people by
+splitting work into tests.
 """
 
 from collections import Counter
@@ -17,12 +17,12 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, FairSh
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
-MIN_PRIOR_TESTS = 3  # fewest prior tests of a person at a cluster; our limit
-SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each further prior test
+MIN_PRIOR_TESTS = 3  # least limit of one owner's test campaigns that are served first at a cluster
+SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster per test campaign of an owner that is served first
 
 
 class CampaignClusterOffer(NamedTuple):
-    """A campaign with the clusters that it is offered."""
+    """A campaign with the clusters that are offered to the campaign in this turn."""
 
     campaign: Campaign
     clusters: tuple[str, ...]
@@ -54,14 +54,14 @@ def rank_campaign_offers(
 
 
 def max_prior_tests_per_person(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many tests of one person come first at a cluster at a time."""
+    """Return how many test campaigns of one owner are served first at a cluster."""
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
 def _tests(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
 ) -> tuple[tuple[CampaignClusterOffer, ...], tuple[CampaignClusterOffer, ...]]:
-    """Return the offers of tests that come first, and of those beyond their owner's limit."""
+    """Return the offers of tests served first, and of tests beyond their owner's limit."""
     ahead = _with_tests(situation)
     first, last = list[CampaignClusterOffer](), list[CampaignClusterOffer]()
     for campaign in ranked:
@@ -103,7 +103,7 @@ def explain_campaign_order(
 ) -> tuple[CampaignPrecedenceReason, float, float]:
     """Return why a served campaign precedes another campaign at a cluster.
 
-    The two numbers are the other campaign's and the served campaign's priority, usage or limit.
+    The two numbers are the priority, usage or limit of the later and of the served campaign.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:

@@ -1,9 +1,9 @@
 """Plan which tasks nikita deletes, so that no cluster is flooded and no task is stuck.
 
-It deletes the newest tasks that wait above the flood rate after the grace, tasks that wait too
-long, tasks that run long after their walltime, tasks and campaigns that owners cancelled,
-best-effort tasks that hold what a local request lacks, and waiting tasks that rebalancing moves.
-Tests are left waiting. (CiGri scheduler specification, note on step 9; CiGri v3.)
+nikita deletes the newest tasks that wait above the flood rate after a grace period, tasks that wait
+too long, tasks that run long after their walltime, tasks and campaigns that owners cancelled,
+best-effort tasks whose resources a local request lacks, and waiting tasks that rebalancing moves.
+Waiting tasks of test campaigns are kept. (CiGri scheduler specification, note on step 9; CiGri v3.)
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ REASON_WORDS = {
 
 
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
-    """Plan the deletions among all listed tasks, with those marked earlier."""
+    """Plan the deletions of listed tasks, including tasks that were marked earlier."""
     going = tuple(part for part in listing.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
     waiting = [part for part in new if part.is_waiting and not part.is_test]
@@ -119,7 +119,7 @@ def _is_moved(part: ArrayTasksInSameState) -> bool:
 
 
 def _is_followed(part: ArrayTasksInSameState) -> bool:
-    """Say whether an earlier mark is followed up: the task is deleted again, or spared."""
+    """Say whether a task marked earlier is now deleted again or spared."""
     is_judged = part.marked is not None and part.marked is not CancellationReason.UNWANTED
     return is_judged and not _is_moved(part)
 
@@ -139,7 +139,7 @@ def _is_spared(part: ArrayTasksInSameState) -> bool:
 def _overflow(
     waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 ) -> Iterator[ArrayCancellation]:
-    """Delete the newest tasks that wait after the grace, down to the allowed number."""
+    """Delete the newest tasks that wait after the grace period, down to the limit."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
         at_cluster = [part for part in old if part.cluster == cluster]
@@ -172,7 +172,7 @@ def _count(part: ArrayTasksInSameState) -> int:
 
 
 def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
-    """Return at most so many of the last indices."""
+    """Return the last `count` array indices."""
     spans: list[range] = []
     for span in sorted(indices, key=lambda span: -span.start):
         chosen_span = span[max(0, len(span) - count) :] if count > 0 else span[:0]

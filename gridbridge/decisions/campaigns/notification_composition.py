@@ -1,8 +1,8 @@
-"""Compose messages to subscribers: one message about all events since the last one.
+"""Compose messages to subscribers, each about all events since the last message.
 
-Severities are as in CiGri (Colombo's notifications, scheduler 3.2): network failures and walltimes
-are medium, new campaigns are low, acts of users themselves are silent, and the rest is high. CiGri
-mails each event, 15 in a round.
+Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2). Network failures
+and walltimes are medium, new campaigns are low, acts of the users themselves are silent, and all
+other events are high. CiGri mails each event, 15 in a round.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from gridbridge.model.status_report import printable_text, with_noun
 ROOT = 0
 MAX_LINES = 30  # most lines of a message
 MAX_DOUBLINGS = 16
-SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # the person who deleted the tasks knows
+SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # deletions, which the deleting user knows
 MEDIUM_EVENTS = frozenset(
     {
         CampaignEventCode.GET_JOBS,
@@ -47,7 +47,7 @@ MEDIUM_EVENTS = frozenset(
 def build_event_notification(
     event: CampaignEvent, campaign: Campaign | None
 ) -> NotifiableEvent | None:
-    """Return the notification of an event; root gets what root has to fix."""
+    """Return the notification of an event; root gets events that root must fix."""
     if event.code in SILENT_EVENTS:
         return None
     is_roots = event.kind is CampaignEventKind.CLUSTER or event.code in (
@@ -98,7 +98,7 @@ def compose_due_notifications(
     now: datetime,
 ) -> tuple[CampaignNotification, ...]:
     """Compose a message for each due subscription with new events."""
-    # later times come from a clock that was ahead
+    # events with later times come from a fast clock
     past = (event for event in happened if event.at <= now)
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
@@ -143,9 +143,9 @@ def _message(
 def correct_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
-    """Return a subscription without times that lie in the future.
+    """Return a subscription without times in the future.
 
-    Such times come from a clock that was ahead.
+    Times in the future come from a fast clock.
     """
     longest = max(
         pause_before_next_notification(0, policy),

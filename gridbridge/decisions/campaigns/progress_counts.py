@@ -15,9 +15,9 @@ def campaign_with_ended_task_counts(
 ) -> ShownCampaign:
     """Return a shown campaign with its ended tasks and mean run times by cluster.
 
-    `ends` are in the order of time. An ended campaign gets the rate over its whole life; a living
-    campaign already has the rates of the last hour. Tasks that their owner cancelled have ended
-    without failing, and count in no rate.
+    `ends` are in the order of time. An ended campaign gets the rate over its whole life, while a
+    living campaign already has the rates of the last hour. Tasks that their owner cancelled count
+    as ended, but neither as failed nor in a rate.
     """
     if not ends:
         return campaign
@@ -37,7 +37,7 @@ def campaign_with_ended_task_counts(
 def _at(
     campaign: ShownCampaign, sums: dict[str, TaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
-    """Yield the campaign at its clusters, then at former ones; "" has the tasks never sent."""
+    """Yield the counts at present, then at former clusters; "" has tasks ended without a send."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at, end = (

@@ -1,10 +1,10 @@
 """Decide when prologues and epilogues run: once per cluster, before and after tasks.
 
-They are keys of CiGri's JDL (v3). A prologue starts where tasks would be sent, and these wait for
-its end. A failed prologue closes the cluster, and the next probe starts the prologue again. An
-epilogue starts once all tasks have ended, also in a cancelled campaign. Preemption and lost hosts
-are no failures of either. Tasks that are retried later get both again. A waiting prologue without
-remaining tasks is deleted, and its epilogue does not run.
+Prologues and epilogues are keys of CiGri's JDL (v3). A prologue starts at a cluster before the
+first tasks, which wait for the prologue's end. A failed prologue closes the cluster, and the next
+probe starts the prologue again. An epilogue starts once all tasks have ended, also in a cancelled
+campaign. Preemption and lost hosts count as no failure. Tasks that are retried later get a new
+prologue and epilogue. A waiting prologue without remaining tasks is deleted, and no epilogue runs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,8 +33,8 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that its cluster ends
-ENDED_BY_CLUSTER = {  # outcomes by the cluster, with the reason after the last attempt
+MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that are ended by the cluster
+ENDED_BY_CLUSTER = {  # outcomes caused by the cluster, with the final error message
     TaskAttemptOutcome.WIPED: "at last it was deleted there",
     TaskAttemptOutcome.MOVED: "",
     TaskAttemptOutcome.PREEMPTED: "at last its place was needed",
@@ -43,7 +43,7 @@ ENDED_BY_CLUSTER = {  # outcomes by the cluster, with the reason after the last 
 
 
 class PrologueProgress:
-    """The prologues and epilogues of all campaigns, with those that ended in this cycle."""
+    """The prologues and epilogues of all campaigns, including newly ended ones."""
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
         ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
@@ -79,7 +79,7 @@ class PrologueProgress:
         )
 
     def is_wanted(self, array: CampaignArray) -> bool:
-        """Say whether an array goes on; of a cancelled campaign only epilogues do."""
+        """Say whether an array is still needed; of a cancelled campaign only epilogues are."""
         is_winding_up = array.campaign in self._winding_up
         return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
 
@@ -88,7 +88,7 @@ class PrologueProgress:
         return (array.campaign, array.number) in self._of_epilogues
 
     def preparing(self) -> dict[CampaignCluster, BlacklistEntry]:
-        """Return where prologues or epilogues wait or run: no tasks are sent there."""
+        """Return the pairs of campaign and cluster where a prologue or epilogue is unfinished."""
         return {
             _pair(phase): BlacklistEntry.CLOSED
             for phase in self._now
@@ -96,14 +96,14 @@ class PrologueProgress:
         }
 
     def unready(self) -> frozenset[CampaignCluster]:
-        """Return where a prologue must run before tasks: no speculative attempts go there."""
+        """Return the pairs of campaign and cluster where a prologue must run before tasks."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
         self, sends: Iterable[CampaignTaskSend]
     ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueStart, ...]]:
-        """Split sends into those that go now and prologues that must run first."""
+        """Split sends into tasks to send now and prologues that must run before tasks."""
         going, steps = [], []
         for send in sends:
             if self._is_ready(send.campaign, send.cluster):
@@ -113,9 +113,9 @@ class PrologueProgress:
         return tuple(going), tuple(steps)
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStart, ...]]:
-        """Return which campaigns end now, and the epilogues that must run before others end.
+        """Return which campaigns end now, and the epilogues that other campaigns still need.
 
-        A prologue that still runs, though no task needs it, is awaited.
+        A running prologue is awaited, even if no task needs the prologue any more.
         """
         ending, steps = [], []
         for number in campaigns:
@@ -148,7 +148,7 @@ class PrologueProgress:
         )
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
-        """Return the unfinished prologues of ended campaigns and of these ending ones."""
+        """Return the unfinished prologues of ended campaigns and of these campaigns."""
         ended = self._over.union(campaigns)
         pending = {
             (phase.campaign, phase.array)
@@ -162,7 +162,7 @@ class PrologueProgress:
         )
 
     def noted(self, book: OpenEventsInCycle) -> OpenEventsInCycle:
-        """Open events of failed steps; close them after a successful prologue."""
+        """Open events for failed prologues and epilogues; a successful prologue closes them."""
         campaigns = {
             campaign.number
             for campaign in self._situation.campaigns
@@ -224,7 +224,7 @@ class PrologueProgress:
                 yield name
 
     def _never_began(self, campaign: int, cluster: str) -> bool:
-        """Say whether the only array sent to a cluster is a prologue that was deleted unstarted."""
+        """Say whether a cluster got only a prologue, which was deleted before its start."""
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
@@ -234,7 +234,7 @@ class PrologueProgress:
         )
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
-        """Say whether the epilogue ended at a cluster and nothing was sent there since."""
+        """Say whether the epilogue ended at a cluster and no array was sent there since."""
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
         return epilogue is not None and _is_over(epilogue) and epilogue.array >= last

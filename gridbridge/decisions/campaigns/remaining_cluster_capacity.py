@@ -1,7 +1,7 @@
 """The slots and arrays that clusters can still give to campaigns in a cycle.
 
-A best-effort slot and an ordinary slot are the same core, so that a task takes both. Otherwise one
-cycle could send an ordinary task that preempts a best-effort task of the same cycle.
+A best-effort slot and an ordinary slot are the same core, so that each task takes a slot of both.
+Otherwise one cycle could send an ordinary task that preempts a best-effort task of the same cycle.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacity
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
-UNLIMITED = 1_000_000  # arrays; above any real number
+UNLIMITED = 1_000_000  # number of arrays, above any real number
 
 
 class FreeClusterSlots:
-    """Free ordinary and best-effort slots by cluster; a silent cluster has none."""
+    """Free ordinary and best-effort slots by cluster; 0 for a silent cluster."""
 
     def __init__(self, room: Mapping[str, ClusterCapacity]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
@@ -26,7 +26,7 @@ class FreeClusterSlots:
         }
 
     def of(self, cluster: str, request: JdlClusterSettings) -> int:
-        """Return the free slots for a request; below 0 where more were taken."""
+        """Return the free slots for a request; negative if more slots were taken."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take(self, cluster: str, request: JdlClusterSettings, tasks: int) -> None:
@@ -36,7 +36,7 @@ class FreeClusterSlots:
 
 
 class RemainingArraysByCluster:
-    """How many more arrays each cluster accepts; arrays from elsewhere are unknown."""
+    """How many more arrays each cluster accepts; other submitters' arrays are unknown."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class RemainingArraysByCluster:
         self._of_all[cluster] += arrays
 
 
-ROUNDING = 1e-9  # 0.29 * 100 is slightly below 29
+ROUNDING = 1e-9  # tolerance of floating-point products: 0.29 * 100 is below 29
 
 
 def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
@@ -81,24 +81,24 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
-SLOT_KEPT_S = 300.0  # how long slots are kept for a waiting task
+SLOT_KEPT_S = 300.0  # time for which slots are kept for a waiting task
 
 
 UNKNOWN_REQUEST = JdlClusterSettings(
     exec_file=""
-)  # what a campaign asks for at a cluster that it has no more
+)  # stands for the request at a cluster that the campaign no longer has
 
 
 @dataclass(slots=True)
 class RemainingClusterCapacity:
-    """What a cycle can still give away, by cluster."""
+    """The capacity that a cycle can still allot, by cluster."""
 
     free: FreeClusterSlots
-    may_wait: dict[str, int]  # tasks
+    may_wait: dict[str, int]  # number of further tasks that may wait
     arrays: RemainingArraysByCluster
     closed_to_wide: set[str]  # clusters where no further multi-slot task may wait
-    stuck: frozenset[CampaignCluster]  # campaigns whose waiting tasks get no slots kept
-    unkept: Mapping[CampaignCluster, int]  # waiting slots of a campaign that others may use
+    stuck: frozenset[CampaignCluster]  # pairs whose tasks wait too long to keep slots
+    unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks that other tasks may use
 
 
 def compute_remaining_capacity(
@@ -106,12 +106,12 @@ def compute_remaining_capacity(
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
 ) -> RemainingClusterCapacity:
-    """Return the capacity of clusters, less what waiting and resumed tasks take.
+    """Return the capacity of clusters, less the slots of waiting and resumed tasks.
 
     Tasks that can't start take no slots, and slots are kept for `SLOT_KEPT_S` at most. Otherwise
-    held tasks, or requests that no host meets, would block a cluster. Tests that wait longer count
-    for nothing, since nobody deletes them. `campaigns` are those of `situation`, with the clusters
-    closed to them.
+    held tasks, or requests that no host meets, would block a cluster. Test tasks that wait longer
+    do not count as waiting, since nikita does not delete them. `campaigns` has the campaigns of
+    `situation` with all their clusters, closed clusters included.
     """
     free = FreeClusterSlots(
         {name: room for name, room in situation.room.items() if not room.is_closed}

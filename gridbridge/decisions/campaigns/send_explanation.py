@@ -1,6 +1,6 @@
 """Explain why each campaign sent tasks to a cluster or did not, from the cycle's numbers.
 
-It uses the same situation as the decision, so that the numbers are those of that time.
+The explanation uses the decision's own situation, so that its numbers are from the same time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSendCause, TaskSendReason
 
-MAX_NAMED_CAMPAIGNS = 3  # most preceding campaigns that are named
+MAX_NAMED_CAMPAIGNS = 3  # most campaigns served earlier that are named
 NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
@@ -124,7 +124,7 @@ class _CycleExplanation:
         )
 
     def _limit(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendCause | None:
-        """Return the limit that keeps tasks from a cluster however many slots are free."""
+        """Return the limit that keeps tasks from a cluster even if slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
             return TaskSendCause.TRIED
@@ -152,7 +152,7 @@ class _CycleExplanation:
         return TaskSendCause.OTHERS_FIRST
 
     def _with_order(self, reason: TaskSendReason, campaign: Campaign) -> TaskSendReason:
-        """Add the campaigns that got the slots, and why they preceded this one."""
+        """Add the campaigns that got the slots, and why they preceded this campaign."""
         if reason.cause is not TaskSendCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
@@ -174,7 +174,7 @@ def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[C
 
 
 def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, CampaignEvent]:
-    """Return, by campaign and cluster, the event that closes the cluster longest."""
+    """Return by campaign and cluster the event that keeps the cluster closed longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         pair = event.campaign, event.cluster

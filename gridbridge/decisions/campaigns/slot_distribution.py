@@ -37,9 +37,9 @@ def distribute_slots_to_campaigns(
 ) -> tuple[CampaignTaskSend, ...]:
     """Fill the free slots, then let further tasks wait; return the sends.
 
-    So no task waits at one cluster that could start at another. `campaigns` are those of
-    `situation` with the clusters closed to them. `begun` arrays are submitted besides. Clusters in
-    `barred` get nothing, or one probe.
+    In this order no task waits at one cluster that could start at another. `campaigns` has the
+    campaigns of `situation` with all their clusters, closed clusters included. `begun` has arrays
+    that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = CycleTaskAllotment(
@@ -91,7 +91,7 @@ class CycleTaskAllotment:
     def let_wait(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
         """Let further tasks of a turn's campaigns wait.
 
-        A later campaign's multi-slot task must not make an earlier campaign wait.
+        A multi-slot task of a later campaign must not delay an earlier campaign.
         """
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
@@ -119,10 +119,10 @@ class CycleTaskAllotment:
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
     def _fairly(self, turn: tuple[CampaignClusterOffer, ...]) -> None:
-        """Share each offered cluster among its campaigns, their best cluster first.
+        """Share each offered cluster among its campaigns, beginning with the best cluster.
 
-        The best cluster is the one that campaigns rank first on average, then the one with more
-        free slots. Best-effort slots are shared after ordinary ones.
+        The best cluster has the best average rank among campaigns, then the most free slots.
+        Best-effort slots are shared after ordinary slots.
         """
         offered: dict[tuple[str, bool], list[Campaign]] = {}
         ranks: dict[tuple[str, bool], list[int]] = {}
@@ -167,7 +167,7 @@ class CycleTaskAllotment:
         return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        """Allot at most so many tasks of a campaign to a cluster; return how many."""
+        """Allot at most `tasks` tasks of a campaign to a cluster; return their number."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
         tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
         if tasks_taken:
@@ -180,8 +180,8 @@ class CycleTaskAllotment:
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         """Sort clusters by the campaign's mean run time there, then by free slots.
 
-        A cluster without a known run time comes first, so that it becomes known. Clusters where the
-        campaign's tasks starved come last.
+        A cluster without a known run time comes first, so that its run time becomes known. Clusters
+        where the campaign's tasks starved come last.
         """
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
@@ -193,7 +193,7 @@ class CycleTaskAllotment:
 
 
 def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
-    """Return the usage by claimant, with the slots that are held now."""
+    """Return the usage by claimant, including the slots of running tasks."""
     used_s = dict(situation.sharing.used_s)
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     for view in situation.there:
@@ -208,7 +208,7 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
 
 
 def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
-    """Return how many first tasks of each claimant still go before all shares."""
+    """Return by claimant how many first tasks still go before all shares."""
     claimants = {
         campaign.number: fair_share_claimant(campaign, situation.sharing)
         for campaign in situation.campaigns

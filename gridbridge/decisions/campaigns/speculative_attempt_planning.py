@@ -1,7 +1,7 @@
 """Plan speculative attempts of campaigns near their ends, on slots that no task needs.
 
-They take only slots that every campaign's own tasks have left. They go to clusters that are open to
-the campaign and prepared by its prologue, first where its tasks succeed fastest.
+Speculative attempts take only slots that the ordinary tasks of all campaigns have left. They go to
+clusters that are open to the campaign and prepared by its prologue, fastest cluster first.
 """
 
 from collections import Counter, defaultdict
@@ -36,13 +36,13 @@ from gridbridge.model.campaigns.speculation import CampaignStragglers, Speculati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionsBeforeSpeculation:
-    """What a cycle has decided before it plans speculative attempts."""
+    """The decisions of a cycle that precede the planning of speculative attempts."""
 
     ended: tuple[TaskAttempt, ...]  # ended attempts with settled outcomes
     over: Counter[int]  # finally ended tasks of each campaign
     again: tuple[TaskRetry, ...]
     sends: tuple[CampaignTaskSend, ...]
-    barred: Set[CampaignCluster]  # clusters that are closed, probed or unprepared
+    barred: Set[CampaignCluster]  # pairs whose cluster is closed, probed or not prepared
     rivals: AttemptsByTask
 
 
@@ -52,8 +52,8 @@ class SlotsForSpeculativeAttempts:
 
     free: FreeClusterSlots
     arrays: RemainingArraysByCluster
-    there: Counter[CampaignCluster]  # listed and sent tasks
-    in_vain: Mapping[CampaignCluster, int]  # waiting tasks that nikita deleted
+    there: Counter[CampaignCluster]  # number of listed and newly sent tasks
+    in_vain: Mapping[CampaignCluster, int]  # number of waiting tasks that nikita deleted
 
 
 class _CampaignCounts:
@@ -64,7 +64,7 @@ class _CampaignCounts:
     ) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
-        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # speculative attempts, by task
+        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # number of attempts by task
         for send in decided.sends:
             self.unsent[send.campaign] -= send.tasks
         self.unsent.update(attempt.campaign for attempt in decided.again)
@@ -167,8 +167,8 @@ def _room_by_cluster(
 ) -> Mapping[str, int]:
     """Return how many tasks fit at each cluster, fastest cluster first.
 
-    A cluster without a known run time comes last, since a copy is no probe; starved clusters come
-    after it.
+    Clusters without a known run time come next, since a copy is no probe. Clusters where tasks
+    starved come last.
     """
     mean_s = situation.sharing.mean_s.get(campaign.number, {})
     room = {

@@ -1,8 +1,8 @@
 """Survival curves of run times (Kaplan-Meier): the share of tasks still running by time.
 
-Running tasks count with their elapsed time, so that a young campaign, of which only short tasks
-have ended, is not underestimated. Longer tasks than the longest known one may exist: their share is
-2 / (n + 2).
+Running tasks count with their elapsed times. Otherwise the run times of a young campaign, of which
+only short tasks have ended, would be underestimated. With n ended tasks, a share of 2 / (n + 2) may
+run longer than the longest known task.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from math import log, sqrt
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # shares of the tail at its steps
+TAIL = (0.75, 0.5, 0.25, 0.05)  # shares at the steps of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
 class SurvivalCurve:
-    """A step function: from each time on, this share of tasks runs longer."""
+    """A step function: `shares[i]` of all tasks run longer than `times[i]`."""
 
     times: tuple[float, ...]
     shares: tuple[float, ...]
@@ -30,12 +30,12 @@ class SurvivalCurve:
 
     @property
     def variation(self) -> float:
-        """The standard deviation in means; with few tasks it is drawn towards 1."""
+        """The standard deviation over the mean; with few tasks drawn towards 1."""
         return sqrt((self.own_variance * self.count + 2) / (self.count + 2))
 
     @property
     def own_variance(self) -> float:
-        """The variance, in squares of the mean."""
+        """The variance, divided by the square of the mean."""
         square, reached = 0.0, 0.0
         for share, length in self._pieces():
             square += share * ((reached + length) ** 2 - reached**2)
@@ -52,7 +52,7 @@ class SurvivalCurve:
         return mean / still if still else 0.0
 
     def _pieces(self) -> Iterable[tuple[float, float]]:
-        """Return the share that is left in each step, with the step's length."""
+        """Return the share of running tasks in each step, with the step's length."""
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
@@ -71,8 +71,8 @@ def estimate_survival_curve(
 ) -> SurvivalCurve:
     """Estimate the curve from run times of ended and elapsed times of running tasks.
 
-    If many tasks run longer than all ended ones, they last at least `caution` times the longest
-    elapsed time: nothing is known of their kind.
+    If many tasks run longer than all ended tasks, their run times are unknown. They are assumed to
+    last at least `caution` times the longest elapsed time.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -103,7 +103,7 @@ def mix_survival_curves(curves: Iterable[tuple[SurvivalCurve, float]]) -> Surviv
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
-    """Reduce many steps to some, each in the middle of those that it replaces."""
+    """Reduce the number of steps; a kept step stands in the middle of the replaced steps."""
     step = -(-len(times) // MOST_STEPS) if times else 1
     first = (len(times) - 1) % step
     kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
@@ -113,7 +113,7 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
 def _with_tail(
     times: list[float], shares: list[float], count: int, young_s: float
 ) -> SurvivalCurve:
-    """Extend a curve so that a share of 2 / (n + 2) runs on for some deviations.
+    """Extend a curve so that a share of 2 / (n + 2) runs for some deviations longer.
 
     If a larger share still runs, the tail has the length `young_s`.
     """

@@ -1,7 +1,7 @@
 """Count the unsent tasks of campaigns by the clusters that they avoid.
 
-A task avoids a cluster that failed it while another cluster is open. It never returns to a cluster
-where it overran its walltime. Slots of avoided clusters don't count for the task.
+While another cluster is open, a task avoids clusters where it failed. A task never returns to a
+cluster where it overran its walltime. Slots of avoided clusters do not count for the task.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, BlacklistEntry] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
-    """Clusters that tasks avoid while others are open, or never return to."""
+    """Clusters that tasks avoid while other clusters are open, or never return to."""
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -37,9 +37,9 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; `campaigns` include the clusters closed to them.
+        """Count the unsent tasks; `campaigns` have all their clusters, closed ones included.
 
-        A blacklisted cluster is not open; where it is probed, one task goes to it.
+        A blacklisted cluster counts as closed; a cluster that is probed gets one task.
         """
         self._barred = barred
         self._unsent = {
@@ -60,7 +60,7 @@ class UnsentTaskBacklog:
         }
 
     def taken(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Return how many of the tasks taken to a cluster avoid which other clusters."""
+        """Return counts of the tasks taken for a cluster, by the clusters that they avoid."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -68,11 +68,11 @@ class UnsentTaskBacklog:
         )
 
     def all_of(self, campaign: int) -> int:
-        """Return the number of unsent tasks that are left."""
+        """Return the number of a campaign's remaining unsent tasks."""
         return sum(self._unsent.get(campaign, {}).values())
 
     def at(self, campaign: int, cluster: str) -> int:
-        """Return how many unsent tasks may go to a cluster; at most one as a probe."""
+        """Return how many unsent tasks may go to a cluster; for a probe at most one."""
         unsent = self._unsent.get(campaign, {})
         tasks = sum(unsent[kind] for kind in self._going(campaign, cluster))
         if self._is_probed(campaign, cluster):
@@ -92,7 +92,7 @@ class UnsentTaskBacklog:
     def _going(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
         """Return the exclusions whose tasks may go to a cluster.
 
-        A probe costs a task an attempt, so a task that failed there is probed last.
+        A probe costs the task an attempt, so tasks that failed at the cluster come last.
         """
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
@@ -129,9 +129,9 @@ def has_unplaceable_tasks(
     situation: CampaignCycleSituation,
     barred: Mapping[CampaignCluster, BlacklistEntry],
 ) -> bool | None:
-    """Say whether tasks wait that none of the campaign's clusters takes; None: unknown.
+    """Say whether no cluster of the campaign takes some waiting tasks; None: unknown.
 
-    A silent or stressed cluster decides nothing: it may take the tasks later.
+    The answer is unknown if a cluster is silent or stressed: it may take the tasks later.
     """
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(
         campaign.number
@@ -156,7 +156,7 @@ def _is_closed(
     situation: CampaignCycleSituation,
     barred: Mapping[CampaignCluster, BlacklistEntry],
 ) -> bool:
-    """Say whether a cluster takes no tasks of a campaign until somebody acts."""
+    """Say whether a cluster takes no tasks of a campaign until a person acts."""
     if (campaign.number, name) in barred:
         return True
     room = situation.room.get(name)

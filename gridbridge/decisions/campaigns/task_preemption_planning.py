@@ -1,8 +1,8 @@
 """Decide which best-effort tasks end, so that a waiting local request can start.
 
-A started local job displaces tasks by itself (queue_conf(5), subordinate_list). A local job that
-lacks a consumable which tasks hold is never started, unless these tasks end. The newest tasks end
-first, just enough of them, and none where that does not help.
+Grid Engine displaces best-effort tasks once a local job starts (queue_conf(5), subordinate_list).
+But a local job that lacks a consumable held by such tasks never starts unless these tasks end. Only
+as many tasks as needed end, the newest first; no task ends if that would not help.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -26,14 +26,14 @@ from gridbridge.model.campaigns.preemption import (
     WaitingLocalRequest,
 )
 
-MAX_REQUESTS = 3  # most requests that are examined per cluster
-PREEMPTION_GRACE_S = 300.0  # by then tasks have ended and the scheduler has run
+MAX_REQUESTS = 3  # most blocked requests per cluster and cycle
+PREEMPTION_GRACE_S = 300.0  # time in which preempted tasks end and the scheduler starts the request
 
 
 def select_recently_served_requests(
     tried: PreemptionHistory, now: datetime
 ) -> frozenset[LocalRequestId]:
-    """Return requests for which tasks ended recently: they must wait now.
+    """Return requests for which tasks were preempted recently; these requests pause.
 
     Each pause is twice as long as the last, since an unknown cause keeps such a request waiting.
     """
@@ -52,7 +52,7 @@ def find_blocked_requests(
 ) -> tuple[BlockedLocalRequest, ...]:
     """Return the first local requests that would start if campaigns' tasks ended.
 
-    Recently served requests are left out: they start now, or another job was faster.
+    Recently served requests are left out: they may be starting, or another job took the resources.
     """
     tasks = tuple(_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
@@ -80,7 +80,7 @@ def find_blocked_requests(
 def _concerned(
     tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest
 ) -> Iterator[PreemptibleTask]:
-    """Yield the tasks that hold requested resources or an exclusive host."""
+    """Yield the tasks that hold resources of a request, or conflict over an exclusive host."""
     names = shortage.amounts.keys() | shortage.defaults.keys()
     for task in tasks:
         if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
@@ -113,7 +113,7 @@ def _is_ending(holder: ResourceHolder, array: CampaignArrayJob) -> bool:
 
 
 def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[PreemptedTasks, ...]:
-    """Return the preemption for the first request of each cluster that it helps."""
+    """Return for each cluster the preemption for the first request that one can help."""
     by_cluster: dict[str, PreemptedTasks] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
@@ -130,7 +130,7 @@ def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[Preempted
 
 
 def describe_preemption(way: PreemptedTasks) -> str:
-    """Describe which tasks end for which local job."""
+    """Describe which tasks are preempted for which local job."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
@@ -141,14 +141,14 @@ def _job_name(way: PreemptedTasks) -> str:
 
 
 def is_same_local_request(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
-    """Say whether a waiting request is that of a preemption."""
+    """Say whether a preemption was made for this waiting request."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recheck_preemption(
     way: PreemptedTasks, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> PreemptedTasks | None:
-    """Return a preemption by newer cluster data; None if it would end other tasks."""
+    """Recompute a preemption from newer cluster data; None if other tasks would end."""
     shortages = tuple(shortage for shortage in cell.asked if is_same_local_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(
@@ -181,17 +181,17 @@ def group_victims_by_array(way: PreemptedTasks) -> tuple[ArrayCancellation, ...]
     )
 
 
-AMOUNT_TOLERANCE = 1 - 1e-6  # clusters print amounts with three decimals
+AMOUNT_TOLERANCE = 1 - 1e-6  # factor, since clusters print amounts with three decimals
 
-ResourceAmounts = dict[str, float]  # lacking amounts; negative: more than enough is freed
+ResourceAmounts = dict[str, float]  # lacking amounts by resource; negative: more than enough
 VictimChoice = tuple[QueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | None:
-    """Return the queue instance where a request then starts, and the tasks to end.
+    """Return the tasks to preempt, and the queue instance where the request then starts.
 
     None if the request can start already or after the current deletions, or if no preemption helps.
-    The queue instance with the fewest victims wins, then the one with the newest.
+    The queue instance with the fewest tasks to preempt is chosen, then with the newest tasks.
     """
     tasks = _Tasks(request)
     choices = list[VictimChoice]()
@@ -215,7 +215,7 @@ def list_lacking_resources(
 
 
 class _Tasks:
-    """The tasks that may be preempted for a request, newest first, and those that are ending."""
+    """The tasks that may be preempted for a request, newest first, and tasks being deleted."""
 
     def __init__(self, request: BlockedLocalRequest) -> None:
         in_order = sorted(request.tasks, key=_newest_first)
@@ -242,9 +242,9 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 def _missing(
     request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
 ) -> ResourceAmounts | None:
-    """Return what a request lacks at a queue instance after the current deletions.
+    """Return the amounts that a request lacks at a queue instance after current deletions.
 
-    None if it can't start there: too few slots, or a resource does not exist.
+    None if the queue instance has too few slots or lacks a resource altogether.
     """
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
@@ -264,9 +264,10 @@ def _missing(
 def _barring(
     request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks
 ) -> list[PreemptibleTask] | None:
-    """Return the tasks that conflict with an exclusive request there, or hold the host exclusively.
+    """Return the tasks to end for exclusive use of a host, by the request or by a task.
 
-    None if other people's jobs run on the host.
+    None if an exclusive request can't be met: other people's jobs run on the host, or the host does
+    not have the resource.
     """
     on_host, alone = tasks.on(host.host), request.asked.alone
     if not alone:
@@ -292,7 +293,7 @@ def _enough(
     host: QueueInstanceResources,
     tasks: _Tasks,
 ) -> tuple[PreemptibleTask, ...]:
-    """Return just enough tasks for a request to start; none if all of them are too few."""
+    """Return just enough tasks for a request to start; empty if all tasks are too few."""
     lacking, needed = dict(missing), list[PreemptibleTask]()
     for task in barring:
         _take(task, host, lacking)
@@ -312,7 +313,7 @@ def _enough(
 def _of_all(
     tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]
 ) -> Iterable[PreemptibleTask]:
-    """Yield the tasks of all hosts, newest first."""
+    """Merge the tasks of this host and of all other hosts, newest first."""
     elsewhere = (task for task in tasks.every if task.host != host.host)
     return merge(on_host, elsewhere, key=_newest_first)
 

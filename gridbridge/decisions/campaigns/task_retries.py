@@ -1,8 +1,8 @@
 """Decide whether a task runs again, and which clusters it avoids.
 
-Each cause has its own budget of retries, and no budget is endless: CiGri killed and submitted the
-same task for ever (scheduler 3.2, walltime). A task goes to clusters that have not failed it, while
-there are any.
+Each cause of failure has its own limited number of retries. Without a limit, CiGri killed and
+resubmitted the same task for ever (scheduler 3.2, walltime). A task goes to clusters where it has
+not failed, while the campaign has such clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -25,8 +25,7 @@ def may_retry_task(
 ) -> bool:
     """Say whether a task runs again after this attempt; `earlier` are its other attempts.
 
-    The walltime is the same everywhere, so a task that overran it is retried only at other
-    clusters.
+    A task that overran its walltime is retried only at clusters where it has not overrun it yet.
     """
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
@@ -46,7 +45,7 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: FailuresSec
         TaskAttemptOutcome.WALLTIME: policy.walltime,
         TaskAttemptOutcome.SETUP_ERROR: policy.setup_error
         + len(clusters)
-        - 1,  # one more for each further cluster
+        - 1,  # retries at further clusters: one for each
     }
     return budgets.get(outcome, 0)
 
@@ -54,9 +53,9 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: FailuresSec
 def choose_clusters_to_avoid(
     now: AttemptOutcomeAtCluster, earlier: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
 ) -> tuple[str, ...]:
-    """Return the clusters that a task's next attempt avoids while others are open.
+    """Return the clusters that a task's next attempt avoids while other clusters are open.
 
-    If every cluster has failed it, this is the last one, and none after a preemption.
+    If the task failed at every cluster, only the last cluster is avoided; after a preemption, none.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -71,7 +70,7 @@ def list_walltime_overrun_clusters(
 ) -> tuple[str, ...]:
     """Return the clusters where a task overran its walltime.
 
-    The task would overrun it again. The result is empty if that would exclude all clusters.
+    The task would overrun its walltime there again. Empty if the result excluded all clusters.
     """
     overran = _clusters_overrun(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
@@ -80,7 +79,7 @@ def list_walltime_overrun_clusters(
 def map_tasks_to_failed_clusters(
     tried: Iterable[AttemptOutcomeAtCluster],
 ) -> dict[int, tuple[str, ...]]:
-    """Map tasks to the clusters that failed them: no copies go there."""
+    """Map tasks to the clusters where they failed, which get no copies."""
     by_task: dict[int, set[str]] = {}
     for attempt in tried:
         if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:

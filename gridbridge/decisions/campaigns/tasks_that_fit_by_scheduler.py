@@ -31,7 +31,7 @@ class SchedulerTaskCounts:
         self._waiting: Counter[CampaignCluster] = Counter()
         self._held: Counter[CampaignCluster] = Counter()
         self._listed: Counter[CampaignCluster] = Counter()
-        # arrays that were allotted in this cycle
+        # number of arrays allotted in this cycle
         self._arrays: Counter[CampaignCluster] = Counter()
         for view in situation.there:
             self._waiting[view.campaign, view.cluster] += view.waiting
@@ -45,7 +45,7 @@ class SchedulerTaskCounts:
         return scheduler_of_campaign(campaign).to_start(self._offer(campaign, cluster, allotted=0))
 
     def to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many tasks may wait at a cluster, besides the allotted ones."""
+        """Return how many tasks may wait at a cluster, besides the allotted tasks."""
         return scheduler_of_campaign(campaign).to_wait(self._offer(campaign, cluster, allotted))
 
     def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
@@ -55,7 +55,7 @@ class SchedulerTaskCounts:
             self.left.closed_to_wide.add(cluster)
 
     def is_wanted(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
-        """Say whether a campaign could send more tasks to a cluster that had more slots."""
+        """Say whether a campaign would send more tasks if the cluster had more free slots."""
         return self._offer(campaign, cluster, allotted).most > allotted
 
     def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
@@ -72,11 +72,11 @@ class SchedulerTaskCounts:
         return min(self._situation.arrays_at_once, most)
 
     def most(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks a campaign may send to a cluster in this cycle, by its arrays."""
+        """Return how many tasks a campaign may send to a cluster, by the limits of arrays."""
         return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
 
     def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return how many more tasks may wait; the campaign's held tasks count already."""
+        """Return how many more tasks may wait; the campaign's held tasks already count."""
         cluster, held = pair[1], self._held[pair]
         room = self._situation.room[cluster]
         may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
@@ -84,7 +84,7 @@ class SchedulerTaskCounts:
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
     def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return the free slots for a campaign; its own waiting tasks take slots first."""
+        """Return a campaign's free slots; slots for its waiting tasks are deducted."""
         if pair in self.left.stuck:
             return 0
         return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)

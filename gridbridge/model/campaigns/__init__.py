@@ -1,1 +1,1 @@
-"""Values of campaigns: what owners ask for, and what became of each task."""
+"""Values of campaigns: requests of owners, and the states and outcomes of tasks."""

@@ -28,7 +28,7 @@ class AdmissionRefusal:
 
 Judge = Callable[
     [CampaignCandidate], object
-]  # returns a changed Jdl, an AdmissionRefusal, or None: no objection
+]  # returns a changed Jdl, an AdmissionRefusal, or None to accept the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

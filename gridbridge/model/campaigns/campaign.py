@@ -34,38 +34,38 @@ class CampaignState(StrEnum):
 class TaskAttemptOutcome(StrEnum):
     """The outcome of an attempt to run a task, the same for all batch systems."""
 
-    PENDING = "pending"  # it waits or runs, by the last answer of its cluster
+    PENDING = "pending"  # the task waits or runs, by its cluster's last answer
     SUCCESS = "success"
-    PROGRAM_ERROR = "program_error"  # the program's own exit status
+    PROGRAM_ERROR = "program_error"  # the task's program ended with a failure status
     RESUBMIT = "resubmit"  # exit status 66: the task asks to run again at once
     RESUBMIT_LAST = "resubmit_last"  # exit status 67: the task asks to run again last
     SIGNAL = "signal"
     WALLTIME = "walltime"
     PREEMPTED = "preempted"
-    SITE_FAULT = "site_fault"  # its host or its record was lost
+    SITE_FAULT = "site_fault"  # the task's host or accounting record was lost
     SETUP_ERROR = "setup_error"  # the cluster could not start the task
-    CANCELLED = "cancelled"  # deleted with its campaign, or by anybody at its cluster
-    UNWANTED = "unwanted"  # its owner cancelled this task alone
+    CANCELLED = "cancelled"  # deleted with the campaign, or by a user at the cluster
+    UNWANTED = "unwanted"  # the owner cancelled this task, not its campaign
     WIPED = "wiped"  # nikita deleted the task before it started
     MOVED = "moved"  # rebalancing deleted the waiting task to send it elsewhere
-    COPY = "copy"  # another attempt of the task decided its end
+    COPY = "copy"  # another attempt gave the task's outcome
 
 
 def is_task_cancelled_by_owner(outcome: TaskAttemptOutcome, state: "CampaignState | None") -> bool:
     """Say whether the owner cancelled a task, alone or with its campaign.
 
-    A cancelled task in a campaign that its owner did not cancel was deleted at its cluster: it
-    failed.
+    A task with outcome CANCELLED in a campaign that was not cancelled was deleted at its cluster.
+    Such a task counts as failed.
     """
     is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskAttemptOutcome.CANCELLED
     return is_with_campaign or outcome is TaskAttemptOutcome.UNWANTED
 
 
 class ArraySubmissionState(StrEnum):
-    """How far the submission of an array is; each state is stored before the next act."""
+    """The progress of an array's submission, stored before each further step."""
 
     INTENDED = "intended"
-    SUBMITTED = "submitted"  # held, with a known job id
+    SUBMITTED = "submitted"  # held at the cluster, with a known job id
     RELEASED = "released"
     OVER = "over"
 
@@ -81,8 +81,8 @@ class Campaign:
     submitted_at: datetime
     tasks: int
     ended: int = 0  # ended tasks that do not run again
-    failed: int = 0  # of the ended tasks
-    cancelled: int = 0  # ended tasks that their owner cancelled; these did not fail
+    failed: int = 0  # failed tasks among the ended tasks
+    cancelled: int = 0  # cancelled tasks among the ended tasks; not counted as failed
     digest: str  # checksum of the campaign file at its submission
     jdl: Jdl
     ended_at: datetime | None = None
@@ -95,12 +95,12 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedTasks:
-    """Tasks that an owner added to a campaign later, with a file of their own."""
+    """Tasks that an owner added to an existing campaign by a further file."""
 
     campaign: int
-    number: int  # from 1, in the order of their task numbers
+    number: int  # number of the addition, from 1
     tasks: int
-    digest: str  # checksum of the file at its submission
+    digest: str  # checksum of the file of added tasks at its submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +114,8 @@ class CampaignArray:
     size: int
     job_id: int = 0
     intended_at: datetime
-    is_repeated: bool = False  # the submission is repeated: its answer may have been lost
-    # speculative attempts: the originals had run longer; else None
+    is_repeated: bool = False  # whether the array was submitted again after a lost answer
+    # run time beyond which these speculative attempts were made; None: not speculative
     copies_beyond_s: int | None = None
 
     @property
@@ -131,7 +131,7 @@ class RootLedgerArray:
     number: int
     cluster: str
     tasks: Attempts
-    job_id: int = 0  # 0: unknown
+    job_id: int = 0  # job id at the cluster; 0: unknown
     is_of_copies: bool = False
 
 
@@ -139,8 +139,8 @@ class RootLedgerArray:
 class ArraySubmissionResult:
     """The result of submitting and releasing an array: its job id, or the error."""
 
-    job_id: int = 0  # 0: unknown
-    error: GridbridgeError | None = None  # None: the tasks may start
+    job_id: int = 0  # job id at the cluster; 0: unknown
+    error: GridbridgeError | None = None  # error of submission or release; None: tasks may start
 
 
 def map_arrays_to_clusters(arrays: Iterable[CampaignArray]) -> dict[tuple[int, int], str]:
@@ -153,17 +153,17 @@ class TaskAttempt:
     """An attempt to run one task of a campaign, with its outcome."""
 
     campaign: int
-    task: int  # from 0, the line of its parameters in the file
-    attempt: int  # from 1
+    task: int  # task number from 0: its line of parameters in the campaign's file
+    attempt: int  # attempt number from 1
     array: int
-    place: int  # index in its array, from 1
+    place: int  # array index of the attempt, from 1
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
-    host: str = ""  # host of the end, known in the current cycle alone
-    forgotten_job: int = 0  # job that the cluster has lost; known in this cycle alone
-    is_past: bool = False  # its owner closed its event or had the task run again
-    is_overrun: bool = False  # outcome COPY, since it overran its walltime
+    host: str = ""  # host where the attempt ended; set in the current cycle only
+    forgotten_job: int = 0  # job id that the cluster has lost; set in this cycle only
+    is_past: bool = False  # whether the owner closed the attempt's event or retried the task
+    is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +187,7 @@ class AttemptOutcomeAtCluster:
     attempt: int
     cluster: str
     outcome: TaskAttemptOutcome
-    is_overrun: bool = False  # outcome COPY, since it overran its walltime
+    is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
 
     @classmethod
     def of(cls, attempt: TaskAttempt, cluster: str) -> Self:
@@ -204,11 +204,11 @@ class AttemptOutcomeAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCampaign:
-    """What the state file has of a campaign: waiting tasks, arrays and live attempts."""
+    """A campaign's waiting tasks, arrays and live attempts in the state file."""
 
     waiting: tuple[WaitingTaskRange, ...]
     arrays: tuple[CampaignArray, ...]
-    attempts: tuple[TaskAttempt, ...]  # by array and index
+    attempts: tuple[TaskAttempt, ...]  # sorted by array and index
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()
     clusters: frozenset[str] = frozenset()  # clusters that the campaign names
 
@@ -223,5 +223,5 @@ class LedgerRecoveryStep:
     attempts: tuple[TaskAttempt, ...] = ()
     superseded: tuple[TaskAttempt, ...] = ()  # attempts that later attempts replaced
     no_longer: tuple[WaitingTaskRange, ...] = ()  # removed from the waiting tasks
-    waiting: tuple[WaitingTaskRange, ...] = ()  # what replaces `no_longer`
-    again: tuple[WaitingTaskRange, ...] = ()  # added: tasks of an array that never ran
+    waiting: tuple[WaitingTaskRange, ...] = ()  # ranges that replace `no_longer`
+    again: tuple[WaitingTaskRange, ...] = ()  # further waiting tasks, from arrays that never ran

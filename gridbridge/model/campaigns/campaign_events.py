@@ -1,7 +1,7 @@
-"""Events of clusters, campaigns and tasks: failures, their counts, and what they block.
+"""Events of clusters, campaigns and tasks: failures, their counts and closed clusters.
 
-Equal failures are counted in one event: a million tasks that fail alike are one line. Codes that
-CiGri has are called as in CiGri.
+Equal failures are counted in one event, so a million tasks that fail alike are one line. Event
+codes that CiGri also has bear CiGri's names.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class CampaignEventKind(StrEnum):
-    """What an event is about, by CiGri's classes."""
+    """The subject of an event: cluster, campaign or tasks (CiGri's classes)."""
 
     CLUSTER = "cluster"
     CAMPAIGN = "campaign"
@@ -21,33 +21,33 @@ class CampaignEventCode(StrEnum):
     """The failure that an event reports; a closed set."""
 
     GET_JOBS = "GET_JOBS"  # a cluster does not answer queries
-    DROPPED = "DROPPED"  # a cluster with tasks was removed; until: root wrote the tasks off
-    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster accepts no array of the campaign's owner now
+    DROPPED = "DROPPED"  # a removed cluster has tasks; `until` set: root wrote the tasks off
+    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster temporarily accepts no array of the owner
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster rejects the campaign's arrays
     OWNER_UNKNOWN = "OWNER_UNKNOWN"  # the owner's account does not exist
     NO_LEDGER = "NO_LEDGER"  # root's ledger can't be read or lacks arrays that the cluster has
-    NO_FILE = "NO_FILE"  # root can't read the campaign's file now
+    NO_FILE = "NO_FILE"  # root temporarily can't read the campaign's file
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
-    BLACKLIST = "BLACKLIST"  # several tasks in a row failed by themselves at a cluster
-    SINK = "SINK"  # the campaign's successes at a cluster are much too short
-    NO_CLUSTER = "NO_CLUSTER"  # tasks wait that none of the campaign's clusters may run
+    BLACKLIST = "BLACKLIST"  # programs of several tasks in a row failed at a cluster
+    SINK = "SINK"  # tasks succeed suspiciously fast at a cluster: a black hole
+    NO_CLUSTER = "NO_CLUSTER"  # none of the campaign's clusters may run the waiting tasks
     FILE_REFUSED = "FILE_REFUSED"  # root refuses the campaign's file
     RESTORED = "RESTORED"  # the state file was older than root's ledger
-    DISPUTED = "DISPUTED"  # records of tasks contradict each other; until: given up
-    EXIT_ERROR = "EXIT_ERROR"  # tasks failed with an exit status or signal of their own
+    DISPUTED = "DISPUTED"  # accounting records of tasks conflict; `until` set: tasks given up
+    EXIT_ERROR = "EXIT_ERROR"  # programs of tasks failed by exit status or signal
     WALLTIME = "WALLTIME"  # tasks overran their walltime and are not retried
-    FRAG = "FRAG"  # anybody deleted tasks at their cluster
+    FRAG = "FRAG"  # a user deleted tasks at their cluster
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts and are not retried
     PREEMPTED = "PREEMPTED"  # tasks were preempted too often
     NOT_STARTED = "NOT_STARTED"  # no cluster could start these tasks; they are not retried
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
-    RESUBMIT = "RESUBMIT"  # tasks asked too often to run again (66 and 67)
+    RESUBMIT = "RESUBMIT"  # tasks requested too many reruns by exit status 66 or 67
 
 
 ROOT_EVENTS = (
     CampaignEventCode.OWNER_UNKNOWN,
     CampaignEventCode.NO_LEDGER,
-)  # root can't act as the owner: neither submit nor delete
+)  # root can neither submit nor delete arrays as the owner
 PAUSING_EVENTS = (CampaignEventCode.SUBMIT_JOB, CampaignEventCode.NO_FILE, *ROOT_EVENTS)
 SUBMISSION_EVENTS = (
     *PAUSING_EVENTS,
@@ -63,14 +63,14 @@ BLACKLISTING_EVENTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
-    """An event of a cluster, campaign or tasks, open until it is over or closed by hand."""
+    """An event of a cluster, campaign or tasks; open until its cause ends or a person closes it."""
 
-    number: int = 0  # 0: not yet stored
+    number: int = 0  # number of the event; 0: not yet stored
     kind: CampaignEventKind
     code: CampaignEventCode
-    campaign: int = 0  # 0: the event is about a cluster
+    campaign: int = 0  # number of the campaign; 0: an event of a cluster
     cluster: str = ""
-    exit_status: int | None = None  # exit status of the tasks
+    exit_status: int | None = None  # exit status of the failed tasks
     tasks: int = 0
     first_task: int | None = None
     opened_at: datetime
@@ -78,8 +78,8 @@ class CampaignEvent:
     probes: int = 0
     until: datetime | None = None  # time of the next retry; None: only a person closes the event
     closed_at: datetime | None = None
-    host: str = ""  # host of all these tasks; empty: several hosts or unknown
-    why: str = ""  # reason that the refusing program printed; empty: none
+    host: str = ""  # host of all counted tasks; empty: several hosts or unknown
+    why: str = ""  # error message of the program that refused; empty: none
 
     @property
     def what(self) -> tuple[CampaignEventCode, int, str, int | None]:
@@ -93,12 +93,12 @@ class ClusterSuccessRecord:
 
     campaign: int
     cluster: str
-    errors_in_row: int = 0  # last tasks that failed by themselves
-    error_host: str = ""  # host of all these failures; empty: several hosts or unknown
+    errors_in_row: int = 0  # consecutive program errors up to now
+    error_host: str = ""  # host of all these errors; empty: several hosts or unknown
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # run times of the last successes
-    is_trusted: bool = False  # the owner confirmed that short tasks are right at this cluster
-    wiped_in_row: int = 0  # waiting tasks that nikita deleted since a task started there
+    is_trusted: bool = False  # whether the owner confirmed that short tasks are correct
+    wiped_in_row: int = 0  # waiting tasks that nikita deleted since the last task start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

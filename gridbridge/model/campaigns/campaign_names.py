@@ -1,8 +1,8 @@
 """Names of campaign files, arrays and tasks, and the split of a task's parameters.
 
-An array is submitted, held, as `gc.<site>.<campaign>.<array>`. That name stays its account (`qsub
--A`). Its parts are letters, digits and `-`, as in a transfer's name. The first parameter of a task
-is the task's name. Hot programs import this module.
+An array is submitted, held, under the name `gc.<site>.<campaign>.<array>`. After its release this
+name remains in its accounting field (`qsub -A`). Each part of the name has letters, digits and `-`.
+The first parameter of a task is the task's name. Frequently started programs import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -10,14 +10,14 @@ from gridbridge.model.transfer_name import is_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"
-ADDS_TO = "adds_to"  # key in the first line of added tasks: their campaign
-UNIQUE = "token"  # key in the first line: a random word that makes each file unique
-SPECIAL = frozenset("'\"\\")  # characters that sh treats specially in a line of parameters
-BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits at no Unicode blanks
+ADDS_TO = "adds_to"  # JSON key in a file of added tasks: their campaign
+UNIQUE = "token"  # JSON key of a random word that makes each file unique
+SPECIAL = frozenset("'\"\\")  # quoting characters of sh in a line of parameters
+BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words at these blanks only
 
 
 def campaign_file_name(campaign: int, part: int = 0) -> str:
-    """Return the file name of a campaign, or of its part with tasks added later, from 1."""
+    """Return the name of a campaign's file, or of its file `part` (from 1) with added tasks."""
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
@@ -34,7 +34,7 @@ def is_campaign_job_name(name: str) -> bool:
 
 
 class CampaignArrayId:
-    """Site, campaign and number of an array; its text is the array's name."""
+    """Site, campaign and number of an array; `str` gives the array's name."""
 
     __slots__ = ("array", "campaign", "site")
 
@@ -69,7 +69,7 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
     """Split a line of task parameters into words as sh does, without expansion."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
-    import shlex  # ten times slower, and few campaigns use quotes
+    import shlex  # shlex is ten times slower, and few campaigns use quotes
 
     try:
         return tuple(shlex.split(line))
@@ -80,7 +80,7 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
 def has_closed_quotes(line: str) -> bool:
     """Say whether every quotation mark of a parameter line is closed.
 
-    sh splits only such a line as `split_parameters` does.
+    Only such lines does sh split as `split_task_parameters` does.
     """
     if SPECIAL.isdisjoint(line):
         return True

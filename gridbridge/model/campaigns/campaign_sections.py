@@ -93,7 +93,7 @@ class ClusterCampaignsSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaschedulerSection:
-    """[metascheduler]: which campaigns get the free slots."""
+    """[metascheduler]: how free slots are shared among campaigns."""
 
     share_by: FairShareUnit = setting(
         FairShareUnit.NONE, "by whom free slots are shared evenly; none: first come, first served"

@@ -1,4 +1,4 @@
-"""The situation that a cycle of the runner decides from, and the plan that it decides."""
+"""The situation (input) and the plan (result) of the decision in a runner cycle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,9 +39,9 @@ class DecayedUsage:
 
     campaign: int
     cluster: str
-    at: datetime  # time of the numbers
-    used_s: float = 0.0  # slot-seconds of ended tasks
-    success_s: float = 0.0  # seconds of successful tasks
+    at: datetime  # time to which the usage is decayed
+    used_s: float = 0.0  # decayed slot-seconds of ended tasks
+    success_s: float = 0.0  # decayed run time of successful tasks
     successes: float = 0.0
 
 
@@ -50,10 +50,10 @@ class FairShareInputs:
     """Priorities, groups and past usage, by which campaigns share free slots."""
 
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
-    # groups of each owner, the primary group first
+    # Unix groups of each owner, the primary Unix group first
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by: FairShareUnit = FairShareUnit.NONE
-    first_tasks: int = 0  # first tasks of each claimant, served before all shares
+    first_tasks: int = 0  # tasks that each claimant gets before fair share applies
     used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by claimant
     # mean run time of a task, by campaign and cluster
     mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
@@ -66,26 +66,26 @@ class JobRatio:
     campaign: int
     cluster: str
     ratio: float  # tasks for each free slot
-    free: int = 0  # free slots at its last use
-    submitted: int = 0  # sent tasks that have not settled yet
+    free: int = 0  # free slots when the ratio was last used
+    submitted: int = 0  # sent tasks, until it is known whether they start or wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioInputs:
     """The numbers from which a new job ratio of a campaign at a cluster is computed."""
 
-    old: float  # the ratio before
-    slots: float  # of a task
-    max_slots: int  # of the cluster
+    old: float  # previous job ratio
+    slots: float  # slots of one task
+    max_slots: int  # slots of the cluster
     free: int  # free slots now
     submitted: int
     running: int
-    waiting: int  # tasks that wait longer than a start takes
-    allowed: int  # waiting tasks that the flood rate allows
-    fresh: int = 0  # tasks that were sent just now and wait
+    waiting: int  # own tasks that wait longer than a start takes
+    allowed: int  # number of waiting tasks that the flood rate allows
+    fresh: int = 0  # waiting tasks sent too recently to have started
     others: int = 0  # tasks of other campaigns that wait longer than a start takes
     ended: int = 0  # started tasks that ended in this cycle
-    is_wiped: bool = False  # nikita deletes waiting tasks of the campaign there
+    is_wiped: bool = False  # whether nikita deletes waiting tasks of the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class JobRatioUpdate:
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # sent tasks that have not settled yet
+    submitted: int  # sent tasks, until it is known whether they start or wait
 
 
 NO_LIMITS = ArrayLimits()
@@ -108,20 +108,20 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class ClusterCapacity:
     """Slots and limits that a cluster has for campaigns' tasks."""
 
-    free_slots: int  # for ordinary tasks, which preempt best-effort tasks
-    # for best-effort tasks; None: the cluster has only ordinary jobs
+    free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
+    # free slots for best-effort tasks; None: the cluster has only ordinary jobs
     besteffort_slots: int | None = None
     max_slots: int = 0  # slots on hosts where jobs can start
-    law: JobRatioRule = JobRatioRule.MEASURED  # law of the job ratio
-    flood_rate: float = 0.0  # tasks that may wait for each of `max_slots`
-    is_stressed: bool = False  # stress script above its limit: nothing is sent now
+    law: JobRatioRule = JobRatioRule.MEASURED  # rule that predicts the job ratio
+    flood_rate: float = 0.0  # allowed waiting tasks per slot of `max_slots`
+    is_stressed: bool = False  # whether the stress is above its limit: no task is sent
     stress: float | None = None  # output of the stress script; None: no script or no output
-    stress_limit: float = 0.0  # stress from which on nothing is sent
-    affinity: str = ""  # users and @groups whose campaigns come first at this cluster
+    stress_limit: float = 0.0  # stress from which on no task is sent
+    affinity: str = ""  # users and @groups whose campaigns are served first
     slots: int = 0  # slots of all batch queues
     used: int = 0  # slots in use by anybody
-    limits: ArrayLimits = NO_LIMITS  # limits of arrays at the cluster
-    is_drained: bool = False  # drained by `gridbridge drain`
+    limits: ArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
+    is_drained: bool = False  # whether `gridbridge drain` drained the cluster
 
     def free(self, *, is_besteffort: bool) -> int:
         """Return the free slots for best-effort or for ordinary tasks."""
@@ -135,7 +135,7 @@ class ClusterCapacity:
         return self.is_stressed or self.is_drained
 
     def may_start(self, slots: int) -> bool:
-        """Say whether a task of so many slots may start at the cluster once slots are free."""
+        """Say whether a task with this number of slots can start once slots are free."""
         return not self.is_closed and self.max_slots >= slots
 
     def is_too_small(self, slots: int) -> bool:
@@ -151,10 +151,10 @@ class ListedTaskCounts:
     cluster: str
     waiting: int
     listed: int  # running and waiting tasks
-    fresh: int = 0  # waiting tasks that were sent just now
-    held: int = 0  # waiting tasks with a hold, an error or a deletion
-    old: int = 0  # startable waiting tasks for which no slots are kept any more
-    slots: float = 0.0  # slots of a running task; 0: unknown
+    fresh: int = 0  # waiting tasks sent too recently to have started
+    held: int = 0  # waiting tasks that are held, in error or being deleted
+    old: int = 0  # startable tasks that wait too long to keep slots for them
+    slots: float = 0.0  # slots of one running task; 0: unknown
 
     @property
     def able(self) -> int:
@@ -162,12 +162,12 @@ class ListedTaskCounts:
         return self.waiting - self.held
 
     def used(self, wished: int) -> float:
-        """Return the slots that running tasks hold: `wished` each where the slots are unknown."""
+        """Return the slots of running tasks; `wished` slots each if their number is unknown."""
         return (self.listed - self.waiting) * (self.slots or wished)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether startable tasks wait here for so long that no slots are kept for any of them."""
+        """Whether startable tasks wait, all of them too long to keep free slots for them."""
         return 0 < self.able == self.old
 
 
@@ -177,9 +177,9 @@ class TaskRetry:
 
     campaign: int
     task: int
-    attempt: int  # the ended attempt
+    attempt: int  # number of the ended attempt
     outcome: TaskAttemptOutcome
-    avoid: tuple[str, ...] = ()  # clusters to avoid while another one is open
+    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
     never: tuple[str, ...] = ()  # clusters where the task never runs again
 
 
@@ -188,7 +188,7 @@ class TaskCountByExclusions:
     """How many waiting tasks avoid the same clusters of their campaign."""
 
     tasks: int
-    avoid: tuple[str, ...] = ()  # clusters to avoid while another one is open
+    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
     never: tuple[str, ...] = ()
 
 
@@ -223,47 +223,47 @@ class CampaignCycleSituation:
     waiting: Mapping[int, int]  # unsent tasks, by campaign
     arrays: tuple[CampaignArray, ...]  # arrays with possibly live tasks
     room: Mapping[str, ClusterCapacity]  # capacity of the clusters that answered
-    max_tasks: int  # of one array
-    # unsent tasks that avoid clusters, by campaign
+    max_tasks: int  # most tasks of one array
+    # counts of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedTaskCounts, ...] = ()
-    # clusters that test campaigns have tried
+    # clusters to which each test campaign has sent its task
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    ended: tuple[TaskAttempt, ...] = ()  # ended attempts, with outcomes
+    ended: tuple[TaskAttempt, ...] = ()  # attempts that this cycle found ended, with outcomes
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()  # stored job ratios
-    # campaign and cluster where nikita deletes waiting tasks
+    # (campaign, cluster) pairs whose waiting tasks nikita deletes
     wiped: frozenset[tuple[int, str]] = frozenset()
     disputed: tuple[
         AttemptOutcomeAtCluster, ...
-    ] = ()  # attempts with contradicting accounting records
-    missed: tuple[TaskMissingSince, ...] = ()  # changes of which tasks are missing
+    ] = ()  # attempts with conflicting accounting records
+    missed: tuple[TaskMissingSince, ...] = ()  # tasks that clusters stopped or resumed listing
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # queried clusters; `room` has those that answered
-    # errors of clusters that did not answer
+    # error messages of clusters that did not answer, by cluster
     silent: Mapping[str, str] = field(default_factory=dict)
-    # when an unreachable cluster answered again
+    # times at which unreachable clusters answered again, by cluster
     back_at: Mapping[str, datetime] = field(default_factory=dict)
-    # clusters with tasks that were removed from gridbridge.toml
+    # clusters that have tasks and were removed from gridbridge.toml
     dropped: frozenset[str] = frozenset()
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
     events: tuple[CampaignEvent, ...] = ()  # open events
     records: tuple[ClusterSuccessRecord, ...] = ()  # success records of unfinished campaigns
     failures: FailuresSection = field(default_factory=FailuresSection)
-    # attempts of tasks with speculative attempts that still live
+    # all attempts of tasks that have speculative and live attempts
     rivals: tuple[CompetingAttempt, ...] = ()
-    # campaigns near their ends whose tasks may be copied
+    # campaigns near their ends that may get speculative attempts
     tails: tuple[CampaignStragglers, ...] = ()
     finalize: FinalizeSection = field(default_factory=FinalizeSection)
-    arrays_at_once: int = 1  # arrays of a campaign to a cluster in one cycle
-    steps: tuple[LastPrologueAttempt, ...] = ()  # prologues and epilogues before this cycle
-    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that ended now
-    # campaign and array of waiting prologues and epilogues
+    arrays_at_once: int = 1  # most arrays of a campaign sent to a cluster in one cycle
+    steps: tuple[LastPrologueAttempt, ...] = ()  # last prologues and epilogues before this cycle
+    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that this cycle found ended
+    # (campaign, array) pairs of waiting prologues and epilogues
     idle_steps: frozenset[tuple[int, int]] = frozenset()
-    # last array at each cluster, of campaigns with prologues
+    # number of the last array by campaign and cluster, for campaigns with prologues
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
-    behind: tuple[int, ...] = ()  # campaigns with arrays that only root's ledger has
+    behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
 
     @property
     def tests(self) -> frozenset[int]:
@@ -280,8 +280,8 @@ class CampaignTaskSend:
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[TaskCountByExclusions, ...] = ()  # how many of these tasks avoid which clusters
-    array_tasks: int = 0  # the cluster's most tasks of an array; 0: the runner's limit
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # counts of these tasks by avoided clusters
+    array_tasks: int = 0  # the cluster's limit of tasks in an array; 0: the runner's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,20 +296,20 @@ class CampaignCyclePlan:
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
     unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues without remaining tasks
-    unsent: tuple[CampaignArray, ...] = ()  # prologues that no cluster has accepted yet
-    gone: int = 0  # arrays of `deleted` without listed tasks, whose ends are awaited
-    # attempts whose tasks have succeeded by another attempt
+    unsent: tuple[CampaignArray, ...] = ()  # unneeded prologues that no cluster has accepted yet
+    gone: int = 0  # number of arrays in `deleted` that have no listed task
+    # live attempts of tasks that succeeded by another attempt
     losers: tuple[SupersededAttempts, ...] = ()
-    resumed: tuple[CampaignArray, ...] = ()  # arrays whose unfinished submission goes on
+    resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[CampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()  # ended prologues and epilogues
     steps: tuple[PrologueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttempts, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()  # job ratios to store
-    # changed events and records
+    # changed events and success records
     changes: CampaignEventChanges = field(default_factory=CampaignEventChanges)
-    behind: tuple[int, ...] = ()  # campaigns that recover arrays from root's ledger first
+    behind: tuple[int, ...] = ()  # campaigns that first recover arrays from root's ledger
 
     @property
     def is_urgent(self) -> bool:

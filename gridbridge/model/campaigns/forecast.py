@@ -10,8 +10,8 @@ class CampaignRunTimesAtCluster:
 
     cluster: str
     durations_s: tuple[float, ...] = ()  # run times of a sample of ended tasks
-    elapsed_s: tuple[float, ...] = ()  # elapsed times of running tasks
-    ended: int = 0  # ended tasks in the last `watched_s`
+    elapsed_s: tuple[float, ...] = ()  # times since the starts of running tasks
+    ended: int = 0  # number of tasks that ended in the last `watched_s`
     watched_s: float = 0.0
 
 
@@ -19,14 +19,14 @@ class CampaignRunTimesAtCluster:
 class CampaignProgress:
     """The progress of a campaign, from which its end is forecast."""
 
-    left: int  # tasks that have not started
+    left: int  # number of tasks that have not started
     services: tuple[CampaignRunTimesAtCluster, ...]
-    pause_s: float = 0.0  # pause between cycles, for which a free slot may wait
+    pause_s: float = 0.0  # pause between cycles, during which a free slot may stay idle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignForecast:
-    """The forecast end of a campaign; None where it is unknown."""
+    """The forecast end of a campaign; unknown values are None."""
 
     throughput: float | None = None  # tasks per second
     p50_s: float | None = None  # seconds until the end, with a probability of 50 %

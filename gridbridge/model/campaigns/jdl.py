@@ -1,4 +1,4 @@
-"""The JDL of a campaign, in which each cluster has the keys that it inherits."""
+"""The JDL of a campaign, with the global keys copied to each cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,14 +6,14 @@ from enum import StrEnum
 
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-OUTLINED = ":"  # stands for the shell lines that `outline` removes
+OUTLINED = ":"  # replaces the shell lines that `outline` removes
 
 
 class CampaignType(StrEnum):
     """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
 
     DEFAULT = "default"
-    TEST = "test"  # one task at each cluster, and no more
+    TEST = "test"  # one task at each cluster, ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +21,10 @@ class JdlClusterSettings:
     """The JDL's settings for a campaign's tasks at one cluster."""
 
     exec_file: str  # shell command to which a task's parameters are appended
-    exec_directory: str = ""  # empty: the owner's home directory at the cluster
+    exec_directory: str = ""  # working directory; empty: the owner's home at the cluster
     slots: int = 1  # slots of each task
-    nodes: int = 1  # OAR: nodes with equal slots each; 0: any nodes
-    environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
+    nodes: int = 1  # number of OAR nodes, with equal slots on each; 0: any nodes
+    environment: str = ""  # Grid Engine parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
     project: str = ""
@@ -34,12 +34,12 @@ class JdlClusterSettings:
     prologue_walltime_s: int = HOUR_S
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
-    max_jobs: int = 0  # most tasks at once; 0: no limit
+    max_jobs: int = 0  # limit of tasks at the cluster at once; 0: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlDataset:
-    """A dataset that submission of the campaign registers (gridbridge data)."""
+    """A dataset that is registered when the campaign is submitted (gridbridge data)."""
 
     path: str  # absolute path on the transfer host
     replicas: int = 1
@@ -52,10 +52,10 @@ class Jdl:
     name: str
     type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, JdlClusterSettings] = field(default_factory=dict)
-    is_idempotent: bool = False  # several attempts of a task may run at the same time
-    outputs: tuple[str, ...] = ()  # files that each task leaves in its own folder
+    is_idempotent: bool = False  # whether several attempts of a task may run at the same time
+    outputs: tuple[str, ...] = ()  # output files that each task leaves in its own folder
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
-    may_move: bool = True  # rebalancing may move its waiting tasks
+    may_move: bool = True  # whether rebalancing may move the campaign's waiting tasks
 
     @property
     def has_steps(self) -> bool:
@@ -69,7 +69,7 @@ class Jdl:
 
     @property
     def outline(self) -> "Jdl":
-        """The same JDL without shell lines and other texts that only its tasks need."""
+        """The JDL without shell lines and other texts that only its tasks need."""
         return replace(
             self, clusters={name: _outline(request) for name, request in self.clusters.items()}
         )

@@ -1,4 +1,4 @@
-"""Values of nikita: the tasks that it looks at, and those that it deletes."""
+"""Values of nikita, the deleter of stuck tasks: listed tasks and deletions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class CancellationReason(StrEnum):
     CANCELLED = "cancelled"  # the owner cancelled the campaign; no mark is stored
     MADE_WAY = "made-way"  # preempted: a local job lacked resources that the task held
     UNWANTED = "unwanted"  # the owner cancelled the task
-    MOVED = "moved"  # moved by gridbridge rebalance: it waits, and could start elsewhere
+    MOVED = "moved"  # rebalancing moves the waiting task to another cluster
     UNNEEDED = "unneeded"  # a waiting prologue without remaining tasks
-    LEFT = "left"  # MOVED or UNNEEDED, after the task was held and deleted
-    NEVER_BEGAN = "never-began"  # OVERFLOW or WAITED, after the task was held and deleted
+    LEFT = "left"  # replaces MOVED or UNNEEDED once the task was held and deleted
+    NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED once the task was held and deleted
 
 
 REASONS_OF_WAITING = (
@@ -32,19 +32,19 @@ REASONS_OF_MOVES = (CancellationReason.MOVED, CancellationReason.UNNEEDED, Cance
 REASONS_ONLY_WAITING = (
     *REASONS_OF_WAITING,
     *REASONS_OF_MOVES,
-)  # for these reasons a running task is not deleted
+)  # reasons that delete waiting tasks only
 REASONS_HELD_FIRST = (
     CancellationReason.LEFT,
     CancellationReason.NEVER_BEGAN,
-)  # these tasks are held first, then deleted
-REASONS_IF_STILL_WAITING = tuple(  # a task that has started by then is left running
+)  # reasons of tasks that were held before their deletion
+REASONS_IF_STILL_WAITING = tuple(  # reasons that spare a task that has started meanwhile
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDeletionMark:
-    """A stored mark: a task is to be deleted, for this reason."""
+    """A stored mark that a task must be deleted, with the reason."""
 
     wiped_for: CancellationReason
 
@@ -53,7 +53,7 @@ class TaskDeletionMark:
 class ClockJump:
     """A step by which this host's clock was set forward."""
 
-    at: datetime  # time after the jump
+    at: datetime  # clock time just after the jump
     by_s: float
 
 
@@ -63,13 +63,13 @@ class HostClockReadings:
 
     boot: str  # boot id of the machine
     wall: datetime
-    steady_s: float  # since the boot
+    steady_s: float  # monotonic clock, since the boot
     leaps: tuple[ClockJump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
-    """Since when a cluster has not listed a task with unknown end; None: it lists it."""
+    """The time since which an unfinished task is not listed; None: it is listed again."""
 
     campaign: int
     array: int
@@ -90,31 +90,31 @@ class ArrayTasksInSameState:
     walltime_s: int
     is_test: bool = False
     slots: int = 1  # slots of one task
-    marked: CancellationReason | None = None  # reason of an earlier mark
-    is_cancelled: bool = False  # the owner cancelled the campaign
+    marked: CancellationReason | None = None  # stored deletion reason; None: not marked
+    is_cancelled: bool = False  # whether the owner cancelled the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaTimeouts:
     """How long nikita lets tasks wait, or run on after their walltime."""
 
-    grace_s: float  # for waiting tasks above the flood rate
+    grace_s: float  # allowed waiting time of tasks above the flood rate
     waiting_s: float
     over_walltime_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaSituation:
-    """All that nikita's decision looks at: the listed tasks and the limits."""
+    """The input of nikita's decision: listed tasks, limits and blocked requests."""
 
     now: datetime
     parts: tuple[ArrayTasksInSameState, ...]
-    allowed: Mapping[str, int]  # tasks that may wait, by cluster
+    allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
     patience: NikitaTimeouts
-    to_wide: frozenset[str] = frozenset()  # clusters where one multi-slot task may wait besides
+    to_wide: frozenset[str] = frozenset()  # clusters where a multi-slot task may exceed `allowed`
     contests: tuple[
         BlockedLocalRequest, ...
-    ] = ()  # local requests that wait for resources of tasks
+    ] = ()  # local requests that wait for resources of best-effort tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,9 +138,9 @@ class NikitaDeletionPlan:
     """The deletions of one cycle of nikita."""
 
     wipes: tuple[ArrayCancellation, ...] = ()
-    # of those that were to be wiped, and are still there
+    # tasks that an earlier cycle deleted and their clusters still list
     repeated: tuple[ArrayCancellation, ...] = ()
-    moved: tuple[ArrayCancellation, ...] = ()  # those of them that wait still, and start elsewhere
-    cancelled: tuple[ArrayCancellation, ...] = ()  # campaigns and tasks that their owners cancelled
-    spared: tuple[ArrayCancellation, ...] = ()  # marked earlier for waiting, but running now
-    ways: tuple[PreemptedTasks, ...] = ()  # preemptions for local requests, one per cluster
+    moved: tuple[ArrayCancellation, ...] = ()  # waiting tasks that must leave their cluster
+    cancelled: tuple[ArrayCancellation, ...] = ()  # tasks cancelled by their owners
+    spared: tuple[ArrayCancellation, ...] = ()  # tasks that were marked while waiting and run now
+    ways: tuple[PreemptedTasks, ...] = ()  # preemptions for local requests, at most one per cluster

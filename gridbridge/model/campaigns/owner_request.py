@@ -7,15 +7,15 @@ from enum import StrEnum
 class OwnerRequestVerb(StrEnum):
     """The act that an owner requests of campaigns or events."""
 
-    CANCEL = "cancel"  # for campaigns, as the following
+    CANCEL = "cancel"  # cancel campaigns
     PAUSE = "pause"
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
-    ABANDON = "abandon"  # root alone: undeletable tasks of a cancelled campaign count as ended
-    FIX = "fix"  # for events: close them
-    RESUBMIT = "resubmit"  # for events: close them and run their tasks again
-    SUBSCRIBE = "subscribe"  # receive messages
+    ABANDON = "abandon"  # root only: count undeletable tasks of a cancelled campaign as ended
+    FIX = "fix"  # close events
+    RESUBMIT = "resubmit"  # close events and run their tasks again
+    SUBSCRIBE = "subscribe"  # subscribe the sender to messages
     UNSUBSCRIBE = "unsubscribe"
     SUBSCRIPTIONS = "subscriptions"  # list the sender's subscriptions
 
@@ -26,21 +26,21 @@ class OwnerRequestReply(StrEnum):
     DONE = "done"
     UNKNOWN = "unknown"
     NOT_THEIRS = "not_theirs"
-    NOT_ROOTS = "not_roots"  # only root may do this
+    NOT_ROOTS = "not_roots"  # only root may make this request
     NOT_CANCELLED = "not_cancelled"
     NOT_PAUSED = "not_paused"
     PAUSED = "paused"
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
-    NOT_TAKEN_UP = "not_taken_up"  # root does not let the campaign go on
+    NOT_TAKEN_UP = "not_taken_up"  # root refuses to reopen the campaign
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
-    CLOSED = "closed"  # for an event
-    NOT_AGAIN = "not_again"  # for a black hole: its tasks did not fail
-    FILE_REFUSED = "file_refused"  # root submits nothing more of the campaign
-    ONE_TRY = "one_try"  # for a test campaign: it sends one task per cluster, ever
-    NO_WAY = "no_way"  # this site has not configured the channel
+    CLOSED = "closed"  # the event is closed
+    NOT_AGAIN = "not_again"  # no retry after a black hole: its tasks did not fail
+    FILE_REFUSED = "file_refused"  # root refuses the campaign's file and submits no more tasks
+    ONE_TRY = "one_try"  # a test campaign sends one task per cluster, ever
+    NO_WAY = "no_way"  # the site has not configured the notification channel
     TOO_MANY = "too_many"
     WRONG = "wrong"
 
@@ -53,7 +53,7 @@ class CampaignOwnerRequest:
     uid: int
     verb: OwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
-    task: int = 0  # task of CANCEL_TASK
+    task: int = 0  # number of the task that CANCEL_TASK cancels
     way: str = ""  # channel of a subscription, as its owner wrote it
     identity: str = ""
     severity: str = ""

@@ -1,4 +1,4 @@
-"""Local requests that wait for resources of campaigns' tasks, and tasks preempted for them.
+"""Waiting local requests, and campaign tasks preempted to free resources for a request.
 
 Amounts are of consumables: of a host, such as memory, or of the whole cluster, such as licences.
 """
@@ -17,14 +17,14 @@ class WaitingLocalRequest:
     """The resources that a waiting local job, or a task of it, requests."""
 
     job: int
-    task: int = 0  # first waiting task; 0: not an array
-    slots: int = 1  # the least of a slot range
-    amounts: Amounts = field(default_factory=dict)  # amounts of one task, for all of its slots
-    # amounts that count only where the resource exists
+    task: int = 0  # first waiting task of the array job; 0: no array job
+    slots: int = 1  # requested slots; of a range the least number
+    amounts: Amounts = field(default_factory=dict)  # requested amounts of a whole task
+    # default requests, which count only where the resource exists
     defaults: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # resources that request an exclusive host
+    alone: frozenset[str] = frozenset()  # requested resources that need an exclusive host
     pe: str = ""  # parallel environment, possibly with wildcards
-    queues: tuple[str, ...] = ()  # any of these queues will do
+    queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
     others: Pairs = ()  # all other requested resources
 
 
@@ -32,7 +32,7 @@ class WaitingLocalRequest:
 class QueueInstanceResources:
     """A queue instance where local jobs may start now, with its free resources."""
 
-    name: str  # all.q@host
+    name: str  # name such as all.q@host
     slots: int
     free: Amounts = field(default_factory=dict)  # free amounts of the host
     own: Amounts = field(default_factory=dict)  # free amounts of the queue itself
@@ -53,16 +53,16 @@ class ResourceHolder:
     host: str
     since: datetime | None = None
     amounts: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # resources by which the job has its host exclusively
-    makes_way: bool = False  # preemptible: runs in a best-effort queue
+    alone: frozenset[str] = frozenset()  # resources that make the host exclusive to the job
+    makes_way: bool = False  # whether the job is preemptible: in a best-effort queue
     is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRequestsAndResources:
-    """A cluster's waiting requests, running jobs and free resources, as its adapter shows them."""
+    """A cluster's waiting requests, running jobs and free resources."""
 
-    asked: tuple[WaitingLocalRequest, ...] = ()  # in the scheduler's order
+    asked: tuple[WaitingLocalRequest, ...] = ()  # waiting requests in the scheduler's order
     holders: tuple[ResourceHolder, ...] = ()
     places: tuple[QueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
@@ -75,7 +75,7 @@ class CampaignArrayJob:
     campaign: int
     array: int
     ending: frozenset[int] = frozenset()  # indices of tasks that are being deleted
-    is_ending: bool = False  # all tasks are being deleted
+    is_ending: bool = False  # whether all tasks are being deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class PreemptibleTask:
     since: datetime
     amounts: Amounts = field(default_factory=dict)
     alone: frozenset[str] = frozenset()
-    is_ending: bool = False  # the task is being deleted
+    is_ending: bool = False  # whether the task is being deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class BlockedLocalRequest:
     places: tuple[QueueInstanceResources, ...]
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
     tasks: tuple[PreemptibleTask, ...]
-    others: frozenset[str] = frozenset()  # hosts with other people's jobs
+    others: frozenset[str] = frozenset()  # hosts that also run jobs of other people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +110,13 @@ class PreemptedTasks:
 
     cluster: str
     job: int
-    task: int  # first waiting task; 0: not an array
+    task: int  # first waiting task of the array job; 0: no array job
     host: str
-    lacked: tuple[str, ...]  # resources that the request lacked
+    lacked: tuple[str, ...]  # names of the resources that the request lacked
     tasks: tuple[PreemptibleTask, ...]
 
 
-ArrayJobsById = Mapping[int, CampaignArrayJob]  # by job id at a cluster
+ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id at one cluster
 LocalRequestId = tuple[str, int, int]  # cluster, job, task
 PreemptionHistory = Mapping[
     LocalRequestId, tuple[datetime, ...]

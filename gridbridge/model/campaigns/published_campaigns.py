@@ -12,13 +12,13 @@ class ShownCampaignAtCluster:
     """A campaign's task counts and rates at one of its clusters."""
 
     cluster: str
-    waiting: int = 0  # tasks that wait there
+    waiting: int = 0  # tasks that wait at the cluster
     running: int = 0
     ended: int | None = None  # finally ended tasks; None in lists of many campaigns
     failed: int | None = None  # failed tasks among the ended
     job_ratio: float | None = None  # tasks sent for each free slot
-    ended_per_h: float | None = None  # ended tasks in the last hour; None: none
-    mean_s: float | None = None  # mean run time of a task there
+    ended_per_h: float | None = None  # ended tasks in the last hour; None: no task ended
+    mean_s: float | None = None  # mean run time of a task at the cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class ShownForecastErrors:
 
     forecasts: int
     p90_held: int
-    median_error: float  # of the P50, as a share of the remaining time
+    median_error: float  # median P50 error, as a share of the remaining time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +45,16 @@ class ShownCampaign:
     ended: int  # finally ended tasks
     failed: int  # failed tasks among the ended
     cancelled: int = 0  # ended tasks that their owner cancelled
-    waiting: int = 0  # tasks that are unsent or to be sent again
-    ended_per_h: float | None = None  # ended tasks per hour; None: unknown, as below
+    waiting: int = 0  # tasks that wait to be sent, first or again
+    ended_per_h: float | None = None  # ended tasks per hour; None: unknown
     mean_s: float | None = None  # mean run time of ended tasks
     p50_at: datetime | None = None  # time by which all tasks have ended, with a probability of 50 %
     p90_at: datetime | None = None
-    forecast_error: float | None = None  # error of the halfway P50, after the end
+    forecast_error: float | None = None  # P50 error of the halfway forecast; None before the end
     at: tuple[ShownCampaignAtCluster, ...] = ()
     events: int = 0  # open events
-    sinks: tuple[str, ...] = ()  # black holes that the owner has not confirmed
-    ending_at: tuple[str, ...] = ()  # clusters where tasks of a cancelled campaign may live
+    sinks: tuple[str, ...] = ()  # black-hole clusters that the owner has not confirmed
+    ending_at: tuple[str, ...] = ()  # clusters where tasks of a cancelled campaign may still live
 
     @property
     def tasks_running(self) -> int:
@@ -84,7 +84,7 @@ class ShownCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignCluster:
-    """A cluster's slots and campaign tasks; None where it did not answer recently."""
+    """A cluster's slots and campaign tasks; None: no recent answer of the cluster."""
 
     name: str
     kind: str

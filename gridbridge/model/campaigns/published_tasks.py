@@ -11,10 +11,10 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
-WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for tasks that have not ended
+WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
 OUTCOME_WORDS = {
     outcome: outcome.value for outcome in TaskAttemptOutcome
-}  # a table, since lists show 100,000 tasks at once
+}  # a precomputed table, since lists show 100,000 tasks at once
 OUTCOME_WORDS |= {
     TaskAttemptOutcome.PENDING: SENT,
     TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value,
@@ -23,7 +23,7 @@ OUTCOME_WORDS |= {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPreemption:
-    """An attempt that was preempted since a local job lacked resources that it held."""
+    """A preempted attempt, which held resources that a local job lacked."""
 
     attempt: int
     cluster: str
@@ -45,21 +45,21 @@ class PublishedTask:
     """A task as every user may see it, by its last attempt."""
 
     number: int
-    attempt: int = 0  # 0: never sent
+    attempt: int = 0  # number of the last attempt; 0: never sent
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
-    is_waiting: bool = True  # the task waits to be sent
+    is_waiting: bool = True  # whether the task waits to be sent
     cluster: str = ""
     job_id: int = 0  # job id of its array; 0: unknown
-    place: int = 0  # index in that array, from 1
+    place: int = 0  # index in the array, from 1
     exit_status: int | None = None
     wallclock_s: int | None = None
-    beyond_s: int | None = None  # a speculative attempt, made when the task had run longer
+    beyond_s: int | None = None  # run time that caused this speculative attempt
     copies: tuple[ShownSpeculativeAttempt, ...] = ()  # other attempts that ran beside this attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
     moved: tuple[
         RebalancedTaskAttempt, ...
     ] = ()  # attempts that rebalancing deleted before their start
-    # it succeeded at a sink (decisions/campaigns/cluster_success_records.py)
+    # whether the task succeeded at a black hole (decisions/campaigns/cluster_success_records.py)
     is_suspect: bool = False
 
     @property
@@ -84,15 +84,15 @@ class PublishedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEndCounts:
-    """Counts of a campaign's tasks at one cluster that one cycle found ended."""
+    """Counts of a campaign's tasks that one cycle found ended at one cluster."""
 
     at: datetime
     cluster: str
     tasks: int
     failed: int  # failed tasks
-    timed: int = 0  # tasks with known run times
+    timed: int = 0  # number of tasks with known run times
     wallclock_s: int = 0  # sum of the known run times
-    cancelled: int = 0  # tasks that their owner cancelled: neither failed nor timed
+    cancelled: int = 0  # tasks cancelled by their owner: neither failed nor timed
 
     def taken_back(self) -> "TaskEndCounts":
         """Return the negative counts, for ended tasks that are to run again."""

@@ -1,12 +1,13 @@
 """Host properties that a campaign requests at a cluster, as the service stores them.
 
 `mem>=2000,gpu=YES;gpu=2` are two conditions; `;` separates the alternatives of the second. OAR gets
-all conditions in `oarsub -p`, Grid Engine gets one `qsub -l` each. Hot programs import this module.
+all conditions in one `oarsub -p`, Grid Engine a `qsub -l` for each. Frequently started programs
+import this module.
 """
 
 from gridbridge.model.job_request import RELATIONS
 
-ALL, ANY = ",", ";"  # ALL separates conditions, ANY separates alternatives
+ALL, ANY = ",", ";"  # separators: ALL of conditions, ANY of alternatives
 
 Pair = tuple[str, str]
 
@@ -14,7 +15,7 @@ Pair = tuple[str, str]
 def parse_required_properties(text: str) -> tuple[Pair, ...]:
     """Return the conditions without alternatives as unique pairs (name, value).
 
-    The name ends with the relation, unless that is `=`.
+    Unless the relation is `=`, the name ends with the relation, as in `mem>`.
     """
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)

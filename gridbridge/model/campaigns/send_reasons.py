@@ -1,4 +1,4 @@
-"""The reasons why a campaign's tasks went, or did not go, to a cluster in the last cycle."""
+"""The reasons why the last cycle sent a campaign's tasks to a cluster or not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ class TaskSendCause(StrEnum):
     PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
     DRAINED = "drained"  # the cluster is drained
     STRESSED = "stressed"  # the stress script is above its limit
-    TRIED = "tried"  # a test campaign has sent its task there
-    MAX_JOBS = "max_jobs"  # the JDL's max_jobs tasks are there
+    TRIED = "tried"  # the test campaign has sent its one task to the cluster
+    MAX_JOBS = "max_jobs"  # the cluster has the JDL's max_jobs tasks already
     MAX_ARRAYS = "max_arrays"  # the cluster's limit of arrays is reached
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
     KEPT_OFF = "kept_off"  # the remaining tasks avoid this cluster
     FULL = "full"  # too few free slots for one task
-    WAITING_THERE = "waiting_there"  # free slots are kept for tasks that wait there
+    WAITING_THERE = "waiting_there"  # free slots are kept for tasks waiting at the cluster
     JOB_RATIO = "job_ratio"  # the job ratio allows no more tasks
     ELSEWHERE = "elsewhere"  # all tasks went to other clusters
     OTHERS_FIRST = "others_first"  # free slots went to other campaigns
@@ -34,9 +34,9 @@ class CampaignPrecedenceReason(StrEnum):
     """Why other campaigns were served before a campaign."""
 
     TEST = "test"
-    TESTS = "tests"  # the owner has the most tests that come first there
-    AFFINITY = "affinity"  # the cluster has an affinity to the other owners
-    SHARE = "share"  # the other claimant has used less
+    TESTS = "tests"  # the owner's tests with precedence reached their limit
+    AFFINITY = "affinity"  # the cluster prefers the owners of the other campaigns
+    SHARE = "share"  # the other user, project or group has less usage
     PRIORITY = "priority"
     AGE = "age"
 
@@ -52,19 +52,19 @@ class TaskSendReason:
     free_slots: int = 0
     slots: int = 1  # slots of one task
     all_slots: int = 0  # slots of the cluster; 0: unknown
-    listed: int = 0  # listed tasks of the campaign there
-    waiting: int = 0  # listed tasks that wait
+    listed: int = 0  # tasks of the campaign that the cluster lists
+    waiting: int = 0  # waiting tasks among the listed tasks
     max_jobs: int = 0
     job_ratio: float | None = None  # tasks for each free slot; None for tests
-    waiting_there: int = 0  # waiting tasks of all campaigns
-    may_wait: int = 0  # further tasks that the flood rate allows to wait
+    waiting_there: int = 0  # waiting tasks of all campaigns at the cluster
+    may_wait: int = 0  # number of further tasks that may wait by the flood rate
     code: CampaignEventCode | None = None  # code of the event that closes the cluster
-    until: datetime | None = None  # time of the next probe; None: the owner has to close the event
-    stress: float | None = None  # None: no output of the stress script
+    until: datetime | None = None  # time of the next probe; None: the owner must close the event
+    stress: float | None = None  # output of the stress script; None: no output
     stress_limit: float = 0.0
     before: tuple[int, ...] = ()  # campaigns that got the free slots
     order: CampaignPrecedenceReason | None = None  # why these campaigns came first
-    own: float = 0.0  # the campaign's priority or used slot-seconds, by `order`
+    own: float = 0.0  # own priority or used slot-seconds, as `order` says
     theirs: float = 0.0
 
 

@@ -1,4 +1,4 @@
-"""Speculative attempts at the end of a campaign: what is decided from, and decisions."""
+"""Speculative attempts at the end of a campaign: inputs and results of decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompetingAttempt:
-    """One of several attempts of the same task that compete by speculation."""
+    """An attempt of a task that has several attempts by speculation."""
 
     campaign: int
     task: int
     attempt: int
     array: int
-    place: int  # index in its array
+    place: int  # array index of the attempt
     cluster: str
     outcome: TaskAttemptOutcome
     is_copy: bool
@@ -27,7 +27,7 @@ class LiveAttempt:
     task: int
     attempt: int
     cluster: str
-    elapsed_s: float  # since its start, or since its sending if the cluster is silent
+    elapsed_s: float  # time since its start, or since its submission at a silent cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,10 @@ class CampaignStragglers:
     """Long-running tasks of a campaign near its end, with all their attempts."""
 
     campaign: int
-    sent_s: float  # since the last task of the campaign was sent
+    sent_s: float  # time since the campaign's last task was sent
     durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[LiveAttempt, ...]
-    # clusters that failed a task, by task
+    # clusters where a task failed, by task
     failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -49,7 +49,7 @@ class SpeculativeAttempts:
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
-    beyond_s: int  # the tasks had run longer than this
+    beyond_s: int  # run time that the tasks have exceeded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +58,12 @@ class SupersededAttempts:
 
     array: CampaignArray
     places: tuple[range, ...]
-    is_whole: bool  # no other task of the array is left
+    is_whole: bool  # whether the array has no other unfinished task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSpeculativeAttempt:
-    """A further attempt of a shown task, beside its last one."""
+    """A further attempt of a shown task, beside the task's last attempt."""
 
     attempt: int
     cluster: str

@@ -25,7 +25,7 @@ class NotificationChannel(StrEnum):
     """The channel by which a user gets messages."""
 
     MAIL = "mail"
-    JABBER = "jabber"  # CiGri's word for the command that root configured
+    JABBER = "jabber"  # the notification command that root configured; CiGri's word
     PROGRAM = "program"  # the subscriber's own program, run as the subscriber
 
 
@@ -48,7 +48,7 @@ IDENTITIES = {
 
 
 class NotificationOccasion(StrEnum):
-    """Occasions of messages besides events, called as in CiGri."""
+    """Occasions of messages besides events, with CiGri's names."""
 
     NEW_CAMPAIGN = "NEW_CAMPAIGN"
     FINISHED_CAMPAIGN = "FINISHED_CAMPAIGN"
@@ -58,14 +58,14 @@ class NotificationOccasion(StrEnum):
 class NotificationSubscription:
     """A user's subscription to messages of one channel and severity."""
 
-    number: int = 0  # 0: not yet stored
+    number: int = 0  # number of the subscription; 0: not yet stored
     uid: int
     owner: str
     way: NotificationChannel
-    identity: str  # address, name or path, by the channel
+    identity: str  # mail address, Jabber name or program path, by channel
     severity: NotificationSeverity
     token: str  # token of the subscriber's request file
-    told_until: datetime  # events up to this time were sent or given up
+    told_until: datetime  # time up to which events were sent or given up
     tries: int = 0  # failed deliveries in a row
     next_at: datetime  # earliest time of the next message
 
@@ -85,7 +85,7 @@ class NotifiableEvent:
 
     @property
     def word(self) -> str:
-        """The event as programs get it: CAMPAIGN:CODE:CLUSTER:TASKS."""
+        """The event as the text CAMPAIGN:CODE:CLUSTER:TASKS."""
         return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
 
 

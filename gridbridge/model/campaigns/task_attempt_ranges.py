@@ -1,9 +1,9 @@
 """Ranges of task attempts and array indices as text, and the task numbers of prologues.
 
 `0-9:1,12:2` are the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are
-six indices of an array. A prologue or epilogue is an array of one task. Its task number is above
-those of all tasks, so that root's ledger keeps its attempts like those of tasks. Hot programs
-import this module.
+six indices of an array. A prologue or epilogue is an array of one task. This task's
+number is above all other task numbers, so that root's ledger can hold its attempts, too. Frequently
+started programs import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -20,7 +20,7 @@ Attempts = tuple[tuple[int, int], ...]
 def parse_attempt_ranges(text: str) -> Attempts:
     """Parse task attempts such as `0-9:1,12:2`, in their order; ParseError otherwise."""
     parts = [_read(part) for part in text.split(",")]
-    # checked before the tuples are built
+    # the limit is checked before tuples are built
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]

@@ -1,1 +1,1 @@
-"""Campaign schedulers, a module per policy: how many tasks of a campaign a cluster gets."""
+"""Campaign schedulers: modules that decide how many tasks of a campaign a cluster gets."""

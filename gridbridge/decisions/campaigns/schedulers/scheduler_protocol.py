@@ -1,4 +1,4 @@
-"""The functions of a campaign scheduler, and the values that it decides from."""
+"""The functions of a campaign scheduler, and the inputs of its decisions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ class SchedulingOffer:
     campaign: Campaign
     cluster: str
     free_slots: int  # free slots not yet allotted in this cycle
-    may_wait: int  # tasks of all campaigns that may wait
-    most: int  # most tasks to send, by max_jobs and array limits
+    may_wait: int  # number of further tasks, of any campaign, that may wait
+    most: int  # limit of tasks to send, by max_jobs and array limits
     waiting: int = 0  # waiting tasks of the campaign at the cluster
     given: int = 0  # tasks allotted to the campaign in this cycle
-    is_tried: bool = False  # whether a task was sent to the cluster before
+    is_tried: bool = False  # whether the campaign has sent a task to the cluster
     predicted: JobRatioUpdate | None = None  # job ratio at the cluster; None: unknown
 
     @property
@@ -31,7 +31,7 @@ class SchedulingOffer:
 
 
 class CampaignScheduler(Protocol):
-    """A scheduler module: two functions that look at an offer alone."""
+    """A scheduler module: two functions of one offer, without other inputs."""
 
     def to_start(self, offer: SchedulingOffer, /) -> int:
         """Return how many tasks to send to free slots."""
@@ -47,15 +47,15 @@ class CampaignNearEnd:
     """A campaign near its end, from which speculative attempts are chosen."""
 
     campaign: int
-    left: int  # unfinished tasks
-    unsent: int  # unsent tasks
-    sent_s: float  # since the last task was sent
-    free: Mapping[str, int]  # tasks that fit into free slots, by cluster, best first
+    left: int  # number of unfinished tasks
+    unsent: int  # number of unsent tasks
+    sent_s: float  # time since the last task was sent
+    free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[LiveAttempt]  # all live attempts of a task, or none
-    made: Mapping[int, int]  # speculative attempts so far, by task
+    live: Sequence[LiveAttempt]  # live attempts; of each task all or none are listed
+    made: Mapping[int, int]  # number of speculative attempts so far, by task
     limits: FinalizeSection
-    # clusters that failed a task, by task
+    # clusters where a task failed, by task
     failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 

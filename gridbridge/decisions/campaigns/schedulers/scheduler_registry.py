@@ -1,4 +1,4 @@
-"""The scheduler of each campaign type; a new scheduler gets a line here."""
+"""The scheduler of each campaign type; a new scheduler is registered in this module."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ BY_TYPE: Mapping[CampaignType, CampaignScheduler] = {
 }
 AT_THE_END: Mapping[CampaignType, SpeculationScheduler] = {
     CampaignType.DEFAULT: speculative
-}  # other campaigns have no speculative attempts
+}  # campaigns of other types get no speculative attempts
 
 
 def scheduler_of_campaign(campaign: Campaign) -> CampaignScheduler:
@@ -25,5 +25,5 @@ def scheduler_of_campaign(campaign: Campaign) -> CampaignScheduler:
 
 
 def speculation_scheduler_of(campaign: Campaign) -> SpeculationScheduler | None:
-    """Return the module that chooses a campaign's speculative attempts; None without any."""
+    """Return the module that chooses a campaign's speculative attempts; None for no speculation."""
     return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

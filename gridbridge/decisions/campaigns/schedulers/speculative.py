@@ -1,9 +1,9 @@
 """Choose speculative attempts for the long-running tasks at the end of a campaign.
 
-CiGri's scheduler specification only plans it: finalize scheduling ("the replication of remaining
-jobs"). Two limits are ours: a task must run beyond the 95th percentile of ended tasks, and it gets
-two speculative attempts at most. Each takes a slot from somebody, and most of the last tasks end by
-themselves.
+CiGri's scheduler specification plans this as finalize scheduling ("the replication of remaining
+jobs"). Two limits are gridbridge's own: a task must run beyond the 95th percentile of ended tasks,
+and it gets two speculative attempts at most. The reason is that each attempt takes a slot from
+other users, and most of the last tasks end without help.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 
 MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
-RUN_TIME_QUANTILE = 0.95  # share of ended tasks that took less
+RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
 
 
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttempts, ...]:
-    """Return which tasks get a speculative attempt where, longest running first.
+    """Return which tasks get a speculative attempt at which cluster, longest running first.
 
-    A task gets one per cycle, and a second one only when the first has run too long, too. No
-    cluster gets another attempt of a task while it runs one, or after it failed one.
+    A task gets one speculative attempt per cycle, and a second only when the first runs too long,
+    too. A cluster gets no attempt of a task that it already runs, or that failed there.
     """
     beyond_s = run_time_p95_s(end.durations_s)
     free = dict(end.free)
@@ -50,20 +50,20 @@ def is_campaign_near_end(
 ) -> bool:
     """Say whether few tasks are left, or all were sent long ago.
 
-    Few are fewer than could start at once on slots that nobody else got.
+    Few tasks are fewer than could start at once on the slots left by other campaigns.
     """
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
 def run_time_p95_s(durations_s: Sequence[float]) -> float | None:
-    """Return the 95th percentile of run times; None where too few tasks ended."""
+    """Return the 95th percentile of run times; None if too few tasks have ended."""
     if len(durations_s) < MIN_ENDED_TASKS:
         return None
     return sorted(durations_s)[ceil(RUN_TIME_QUANTILE * len(durations_s)) - 1]
 
 
 def _late(end: CampaignNearEnd, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
-    """Return the tasks that need a speculative attempt, each with the clusters to leave out."""
+    """Return the tasks that need a speculative attempt, each with its excluded clusters."""
     of_task: dict[int, list[LiveAttempt]] = {}
     for attempt in end.live:
         of_task.setdefault(attempt.task, []).append(attempt)

@@ -4,10 +4,10 @@ from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import Schedul
 
 
 def to_start(offer: SchedulingOffer) -> int:
-    """Send one task if none was sent there and one fits."""
+    """Return 1 if no task was sent to the cluster yet and one task fits, else 0."""
     return int(not offer.is_tried and offer.free_slots >= offer.slots)
 
 
 def to_wait(_: SchedulingOffer) -> int:
-    """Let no task wait."""
+    """Return 0: no task waits."""
     return 0

@@ -1,7 +1,7 @@
 """Scheduler of usual campaigns: fill free slots (CiGri's workqueue scheduling).
 
-The job ratio says how many tasks go to free slots, the flood rate how many may wait besides.
-Waiting tasks of the campaign at the cluster count already.
+The job ratio says how many tasks go to free slots. The flood rate says how many further tasks may
+wait, including the campaign's tasks that already wait at the cluster.
 """
 
 from gridbridge.decisions.campaigns.job_ratio_predictor import count_tasks_for_slots
@@ -9,7 +9,7 @@ from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import Schedul
 
 
 def to_start(offer: SchedulingOffer) -> int:
-    """Send as many tasks as the job ratio gives; none without a job ratio."""
+    """Return the number of tasks that the job ratio gives; 0 without a job ratio."""
     if offer.predicted is None:
         return 0
     free_slots = offer.free_slots + offer.waiting * offer.slots
@@ -18,7 +18,7 @@ def to_start(offer: SchedulingOffer) -> int:
 
 
 def to_wait(offer: SchedulingOffer) -> int:
-    """Send as many tasks as may wait, within the limit of the offer."""
+    """Return the number of tasks that may wait, within the limit of the offer."""
     if offer.predicted is None:
         return 0
     return max(0, min(offer.may_wait, offer.most - offer.given))
