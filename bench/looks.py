@@ -56,7 +56,7 @@ from gridbridge.campaigns.store import published_campaign_files as campaigns_sho
 from gridbridge.campaigns.store import published_campaign_files as tasks_shown
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
-publishing.make_folder(folder)
+publishing.make_published_folder(folder)
 at = datetime.now(timezone.utc)
 campaign = ShownCampaign(
     number=number, name="look", owner="alice", submitted_at=at, type=CampaignType.DEFAULT,

@@ -31,7 +31,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 
 settings, calls = sys.argv[1], json.loads(sys.argv[2])
-provider = make_provider_of_pool(policy_file.parse("FILE", settings.encode()), "small")
+policy = policy_file.parse_configuration("FILE", settings.encode())
+provider = make_provider_of_pool(policy, "small")
 for verb, *words in calls:
     try:
         if verb == "create":
