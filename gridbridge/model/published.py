@@ -185,7 +185,7 @@ class PublishedClusterDrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFastJobFailure:
-    """A local job that failed fast at a remote cluster."""
+    """A transferred job that failed within seconds at its remote cluster."""
 
     job: int
     owner: str

@@ -159,7 +159,7 @@ class TransferRoute:
     remote_spool: str  # the spool's path on remote hosts; empty: not visible
     remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
     remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports
-    remote_stage_dir: str  # the remote parent of the folders for carried files
+    remote_stage_dir: str  # remote folder that contains the staging folders of jobs
     identity: str  # `remote`: the job's JOB_ID is the remote number; empty: the home number
     remote_claim: str  # claim mechanism: `file`, `grant SECONDS ACCOUNT`, or empty for none
     staged: str  # yes: standard output and error of every job come home

@@ -176,11 +176,11 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
 def add_name_to_hosts_file(
     text: str, host: str, address: str, leads: frozenset[str] = frozenset()
 ) -> str:
-    """Return a hosts file with a name in gridbridge's block.
+    """Return the text of a hosts file, with a host name added to gridbridge's block.
 
-    Raises RootRefusal if a line outside the block has the name or the address, or if the name leads
-    to another address: another machine of the site has the name. A qmaster admits no host whose
-    address leads back to another name. Case does not matter in host names (hosts(5)).
+    Raises RootRefusal if a line outside the block has the name or the address, or if the name
+    resolves to another address and so belongs to another machine. A qmaster rejects a host whose
+    address resolves to another name. Host names ignore case (hosts(5)).
     """
     before, ours, after = split_hosts_file(text)
     for line in before + after:

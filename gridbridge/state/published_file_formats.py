@@ -14,7 +14,7 @@ from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.shell import safe_files
 
 SERVICE = "service.json"  # the service's own state
-JOBS = "jobs"  # the folder of verified histories
+JOBS = "jobs"  # folder with a history of each transferred job
 TOLD = "told"  # unverified histories, a folder for each person
 ACCOUNTING = "accounting"  # the folder of remote jobs' usage
 USAGE = "usage"  # usage that epilogs account for locally, a folder for each person

@@ -145,7 +145,7 @@ class ConsumableTable:
 def parse_consumable_amount(text: str) -> float | None:
     """Parse a number, an amount such as 3.5G, or a time; None for other text.
 
-    The remaining amount is negative if more is used than exists.
+    A negative amount means that jobs use more of a consumable than exists.
     """
     if text.upper() == "INFINITY":
         return amounts.MOST

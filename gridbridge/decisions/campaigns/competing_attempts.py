@@ -36,7 +36,7 @@ def mark_ended_attempts_as_copies(
     """Return ended attempts, with outcome COPY if another attempt of the task counts.
 
     `is_overrun` records an overrun walltime in a COPY, so that the task avoids that cluster. Of two
-    successes in one cycle the lower attempt number counts, since their order is unknown.
+    successes in one cycle the smaller attempt number wins, since their order is unknown.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:

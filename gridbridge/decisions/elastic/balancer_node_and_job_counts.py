@@ -193,8 +193,8 @@ def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
 def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
     """Say whether more than 45 % of the hosts, and more than three, are not ready.
 
-    As in Kubernetes' cluster autoscaler, such a failure is a fault of the network or of the
-    master. The balancer then changes nothing.
+    Then the network or the master has probably failed, and the balancer changes nothing. The rule
+    is that of Kubernetes' cluster autoscaler.
     """
     hosts, unready = count_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts

@@ -239,8 +239,8 @@ def _new_nodes(
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
     """Return names for new nodes, numbered after the highest number in use.
 
-    Numbers of foreign hosts and machines are in use, too. Numbers of more than nine digits are
-    only compared as whole names.
+    Hosts and machines that are not the balancer's count as well. A number of more than nine digits
+    does not count as a number.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)

@@ -1,4 +1,4 @@
-"""Count the standard requests that working hosts could start, and check the reserve."""
+"""Count jobs of a standard size that hosts in use could start, as the squeeze reserve."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -123,7 +123,7 @@ class ProjectedPlacement:
         return placed
 
     def count(self, job: str, host: str) -> int:
-        """Return how many copies of a job's tasks a host has after the planned moves."""
+        """Return how many tasks and replicas of a job a host has after the planned moves."""
         counts = self._counts.get(job)
         return counts[host] if counts and host in counts else 0
 

@@ -250,7 +250,7 @@ def _why_not(
     *,
     is_urgent: bool,
 ) -> str:
-    """Say why a move is invalid, else empty; `came`: slots taken by earlier moves."""
+    """Say why a move is invalid, empty if valid; `came`: slots that earlier moves take."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

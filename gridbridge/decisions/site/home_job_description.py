@@ -10,7 +10,7 @@ from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.status_report import format_duration, with_noun
 
-MOST_TOLD = 5  # most printed reasons: a cell of 1000 hosts gives 1000 reasons
+MOST_TOLD = 5  # printed reasons at most; a cell of 1000 hosts gives 1000
 NOT_TOLD = "the scheduler does not tell what it waits for"
 WORDS = {  # singular and plural verb of each state
     JobStateFact.DELETING: ("is being deleted", "are being deleted"),

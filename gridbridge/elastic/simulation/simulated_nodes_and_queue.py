@@ -48,7 +48,7 @@ class SimulatedNode:
         self.node = self.instance = None
 
     def as_node(self) -> ElasticNode:
-        """Return the node in the balancer's form."""
+        """Return the node as the value that the balancer decides by."""
         if self.node is None:
             self.node = ElasticNode(
                 name=self.name,
@@ -144,7 +144,7 @@ class SimulatedNodes:
         )
 
     def nodes(self) -> tuple[ElasticNode, ...]:
-        """Return all nodes in the balancer's form."""
+        """Return all nodes as the values that the balancer decides by."""
         return tuple(machine.as_node() for machine in self.all.values())
 
 

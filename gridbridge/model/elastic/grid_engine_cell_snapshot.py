@@ -75,9 +75,7 @@ class TaskResourceRequests:
     array: int = 0  # array job with limited running tasks (-tc); 0: no limit
     is_range: bool = False  # a slot range: the task may get more than `slots`
     is_on_all: bool = False  # requests all hosts of the cluster: a new node does not help
-    groups: tuple[
-        "TaskResourceRequests", ...
-    ] = ()  # parts with different requests that one task needs together
+    groups: tuple["TaskResourceRequests", ...] = ()  # requests of a task with several parts
     others: tuple["TaskResourceRequests", ...] = ()  # larger alternatives
     identity: JobAccessIdentity = ANYBODY  # the facts that access lists check
 

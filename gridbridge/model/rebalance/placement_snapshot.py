@@ -96,7 +96,7 @@ class PlacementJobOrDataset:
 
     name: str
     is_autobalanced: bool = True  # the owner lets automatic rounds move the job
-    replicas: int = 0  # requested replicas of each task, besides the live copy
+    replicas: int = 0  # spare copies wanted of each task, besides the running one
     last_run: datetime | None = None
     max_per_host: int | None = None  # most copies of the job's tasks on a host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host

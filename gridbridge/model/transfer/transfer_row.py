@@ -54,7 +54,7 @@ class Transfer:
     claim: str = ""  # name of the claim on the remote job (model.transfer.claim)
     guard: str = HomeStartGuard.HOLD  # kind of guard on the local task
     reguarded: bool = False  # whether the service has restored the guard
-    claimed: str = ""  # holder of the claim: home, job, or empty for an unknown holder
+    claimed: str = ""  # who holds the claim: `home`, `job` (the remote job), or empty: unknown
     cause: str = ""  # TransferFailureCause of the last delay or failure
     reason: str = ""  # cause of a delay or failure in one sentence, for people
     listed: str = ""  # value of OwnershipProof

@@ -1,4 +1,4 @@
-"""Store an array's progress in a call of send-arrays, for a report to the service."""
+"""How far one call of send-arrays came with an array; the call reports it to the service."""
 
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged import owner

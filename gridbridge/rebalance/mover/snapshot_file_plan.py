@@ -88,7 +88,7 @@ def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:
-    """Translate Hydra's name and unit of a policy key to gridbridge.toml's name and unit."""
+    """Translate a Hydra policy key, name and unit, to gridbridge.toml's key."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(OverflowError):  # the section's parser rejects the number

@@ -188,7 +188,7 @@ def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | Oar
 def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
     """Return the clusters to query: home, and each cluster of a queue or transfer.
 
-    A site that can have no transfer queue queries all clusters, as other programs send jobs.
+    A site without transfer queues queries all clusters, because campaigns may use each of them.
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)

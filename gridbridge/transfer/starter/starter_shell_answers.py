@@ -87,7 +87,7 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
 
 
 def retry_step_after_error(task: LocalTask, error: GridbridgeError) -> str:
-    """Answer the starter's shell to retry the step; report the reason to the service."""
+    """Tell the starter's shell to retry the step, and the service why."""
     return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
 
 
@@ -105,7 +105,7 @@ def failure_cause_of_step_error(error: GridbridgeError) -> str:
 
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
-    """Answer the starter's shell to retry the step, after a growing pause with jitter."""
+    """Tell the starter's shell to retry the step after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return tell_starter_shell_to_sleep(
         task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record

@@ -43,10 +43,10 @@ class ScaleUpProgress:
 def plan_nodes_for_tasks_without_room(
     need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
-    """Add nodes for tasks without room; return how many tasks are still without room.
+    """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
 
-    Standby hosts come before all pools, in the order of waking. Pools follow by priority, price
-    of a slot, reliability (spot nodes last) and the least unused slots.
+    Standby hosts are woken first. Pools follow, sorted by priority, price of a slot, reliability
+    (spot nodes last) and number of slots that would stay unused.
     """
     tasks -= _wake_standby_hosts(need, tasks, progress)
     for offer in sorted(
@@ -181,9 +181,9 @@ def _add_nodes_of_pool(
 def _groups_with_room(
     offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
-    """Return the node groups that may get new nodes, each with its number of new nodes.
+    """Return the node groups that may get new nodes, each with its limit of new nodes.
 
-    A parallel task stays within one group. Present groups with room come first.
+    All pieces of a parallel task run in one group. Existing groups come before new groups.
     """
     span = offer.pool.span
     if not span or need.pieces == 1:
