@@ -112,11 +112,20 @@ def test_a_command_that_is_no_subcommand_is_a_module_that_setup_cfg_names() -> N
 
 def test_contributing_names_the_files_that_get_a_line() -> None:
     (told,) = re.findall(
-        r"^A new capability is three folders.*?fail where", page("CONTRIBUTING.md"), re.M | re.S
+        r"^A new capability has three folders.*?fail if", page("CONTRIBUTING.md"), re.M | re.S
     )
     names = re.findall(r"`((?:gridbridge/|docs/|conf/|tests/|setup)[a-z_/.]+)`", told)
 
     assert [one for one in names if not (ROOT / one).exists()] == []
-    assert {one for one in names if one.endswith("/capabilities.py")} == {
-        str(path.relative_to(ROOT)) for path in PACKAGE.rglob("capabilities.py")
+    assert {path for path in tables() if path not in names} == set()
+
+
+def tables() -> set[str]:
+    """Return the modules with a table of all capabilities, of their sections or decisions."""
+    return {
+        str(path.relative_to(ROOT))
+        for path in PACKAGE.rglob("*.py")
+        if re.search(
+            r"^(CAPABILITIES\b|PROGRAMS = MappingProxyType)", path.read_text(), re.MULTILINE
+        )
     }
