@@ -11,6 +11,11 @@ def describe_error(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def error_on_one_line(error: BaseException) -> str:
+    """Return an error's text as `describe_error`, without its line breaks."""
+    return " ".join(describe_error(error).split())
+
+
 class GridbridgeError(Exception):
     """A failure that gridbridge reports in one line, without a traceback."""
 

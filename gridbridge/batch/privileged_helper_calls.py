@@ -2,7 +2,6 @@
 
 import logging
 import os
-from collections.abc import Mapping
 
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.fixed_paths import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
@@ -10,12 +9,10 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
 SUDO = ("/usr/bin/sudo", "-n")
-BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
-LIMIT_S = 60.0
-SUDO_AS_USER = ("/usr/bin/sudo", "-n", AS_USER)
+SUDO_AS_USER = (*SUDO, AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
+PATIENCE_S = 60.0  # gridbridge-as-user also limits each of its own commands
 _is_personal = False
 _log = logging.getLogger(__name__)
 
@@ -23,7 +20,7 @@ _log = logging.getLogger(__name__)
 def run_gridbridge_as_root(*words: str) -> None:
     """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
     sudo = SUDO if os.geteuid() else ()
-    run_program((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()
+    run_program((*sudo, AS_ROOT, *words), ENVIRONMENT, PATIENCE_S).checked()
 
 
 def choose_sudo_or_personal_call(policy: Policy) -> None:

@@ -63,6 +63,11 @@ def print_json(value: object) -> None:
     print_line(json.dumps(value, indent=2))
 
 
+def number_or_dash(number: int | None) -> str:
+    """Return a number as a table shows it; a dash for an unknown number."""
+    return "-" if number is None else str(number)
+
+
 def print_table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],

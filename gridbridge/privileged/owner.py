@@ -21,6 +21,7 @@ from gridbridge.errors import (
     SpeculativeCopyRefusal,
     StateError,
     describe_error,
+    error_on_one_line,
 )
 from gridbridge.model.fixed_paths import (
     HAS_ENDED,
@@ -88,13 +89,13 @@ STATUS = {
 
 def print_error_and_exit(error: Exception) -> NoReturn:
     """Print the error in one line, and exit with its status."""
-    os.write(2, f"gridbridge-as-user: {error_on_one_line(error)}\n".encode("utf-8", "replace"))
+    os.write(2, f"gridbridge-as-user: {limited_error_line(error)}\n".encode("utf-8", "replace"))
     os._exit(exit_status_of_error(error))
 
 
-def error_on_one_line(error: Exception) -> str:
-    """Return an error's text as one line, without its line breaks."""
-    return " ".join(describe_error(error).split())[:1000]
+def limited_error_line(error: Exception) -> str:
+    """Return an error's text on one line of at most 1000 characters."""
+    return error_on_one_line(error)[:1000]
 
 
 def lift_resource_limits() -> None:

@@ -112,7 +112,7 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{owner.exit_status_of_error(error)} {owner.error_on_one_line(error)}\n".encode(
+    return f"{owner.exit_status_of_error(error)} {owner.limited_error_line(error)}\n".encode(
         "utf-8", "replace"
     )
 

@@ -178,7 +178,7 @@ class CampaignSituationGatherer:
         attempts, over = self._ended(released, answers, judge)
         self._missing.keep(arrays)
         attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
-        ended = tuple(_of_ordinary_tasks(attempts))
+        ended, stepped = _apart_from_prologues(attempts)
         return CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
@@ -208,7 +208,7 @@ class CampaignSituationGatherer:
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
-            stepped=tuple(_of_prologues(attempts)),
+            stepped=stepped,
             idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
             behind=self._restored.behind_campaigns(campaigns, events),
@@ -435,12 +435,14 @@ def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
     return {cluster: one_line_error_message(error) for cluster, error in errors.items()}
 
 
-def _of_ordinary_tasks(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
-    return [attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task)]
-
-
-def _of_prologues(attempts: Iterable[TaskAttempt]) -> list[TaskAttempt]:
-    return [attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)]
+def _apart_from_prologues(
+    attempts: Iterable[TaskAttempt],
+) -> tuple[tuple[TaskAttempt, ...], tuple[TaskAttempt, ...]]:
+    """Return the attempts of ordinary tasks, and those of prologues and epilogues."""
+    ordinary, steps = list[TaskAttempt](), list[TaskAttempt]()
+    for attempt in attempts:
+        (steps if is_prologue_or_epilogue_task(attempt.task) else ordinary).append(attempt)
+    return tuple(ordinary), tuple(steps)
 
 
 def _numbers(campaigns: Iterable[Campaign]) -> list[int]:

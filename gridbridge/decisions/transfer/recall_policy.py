@@ -245,11 +245,6 @@ def why_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs
     return ""
 
 
-def can_starter_recall_task_now(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a starter can bring its waiting task home now."""
-    return is_waiting_task_recallable(transfer, situation)
-
-
 def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether the home cluster lists a transfer's task."""
     return situation.at_home(transfer) is not None

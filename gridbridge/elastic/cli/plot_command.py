@@ -47,7 +47,7 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
 
     Invalid lines are skipped, and reported on standard error.
     """
-    rows, left_out = balancer_statistics_file.require_balancer_statistics(stats)
+    rows, left_out = balancer_statistics_file.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output.print_error(

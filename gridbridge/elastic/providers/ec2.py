@@ -25,6 +25,7 @@ from gridbridge.errors import (
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
     describe_error,
+    error_on_one_line,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -296,13 +297,15 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         yield
     except boto.ClientError as error:
         if _code(error) != harmless:
-            raise ec2_error_class(_code(error))(f"ec2 {verb}: {_words(error)}") from error
+            raise ec2_error_class(_code(error))(
+                f"ec2 {verb}: {error_on_one_line(error)}"
+            ) from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
-        raise ProviderRequestRepeatable(f"ec2 {verb}: {_words(error)}") from error
+        raise ProviderRequestRepeatable(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
-        raise ProviderPermanentFailure(f"ec2 {verb}: {_words(error)}") from error
+        raise ProviderPermanentFailure(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
-        odd = f"an answer that can't be read ({type(error).__name__}: {_words(error)})"
+        odd = f"an answer that can't be read ({type(error).__name__}: {error_on_one_line(error)})"
         raise ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
 
 
@@ -321,10 +324,6 @@ def _token(request: Mapping[str, object], generation: int) -> str:
 
 def _code(error: Any) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _words(error: Exception) -> str:
-    return " ".join(describe_error(error).split())
 
 
 def _content(path: str) -> str:

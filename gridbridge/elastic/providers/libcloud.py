@@ -20,7 +20,7 @@ from gridbridge.errors import (
     ProviderOutOfMachines,
     ProviderPermanentFailure,
     ProviderRequestRepeatable,
-    describe_error,
+    error_on_one_line,
 )
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -107,7 +107,12 @@ class LibcloudProvider:
         try:
             _require_done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # drivers raise that very class
-            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, _words(error))
+            _log.error(
+                "event=untagged machine=%r name=%r why=%r",
+                machine.id,
+                name,
+                error_on_one_line(error),
+            )
             mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
             raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
@@ -206,10 +211,10 @@ def translate_libcloud_errors(
     except NotImplementedError as error:
         raise ProviderPermanentFailure(f"libcloud {verb}: its driver can't do that") from error
     except OSError as error:  # network errors, those of `requests` included
-        raise ProviderOutcomeUnknown(f"libcloud {verb}: {_words(error)}") from error
+        raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
     except Exception as error:  # drivers raise that very class
         kind = _kind(error, no_capacity, refused)
-        raise kind(f"libcloud {verb}: {_words(error)}") from error
+        raise kind(f"libcloud {verb}: {error_on_one_line(error)}") from error
 
 
 def _kind(
@@ -237,7 +242,3 @@ def _named(entries: list[Any], name: str, noun: str) -> Any:
     raise ProviderPermanentFailure(
         f"libcloud create: {noun} {name}: its driver knows none of that name"
     )
-
-
-def _words(error: Exception) -> str:
-    return " ".join(describe_error(error).split())

@@ -100,16 +100,6 @@ def _row(line: str) -> BalanceRoundStatistics | None:
         return None
 
 
-def require_balancer_statistics(
-    path: str,
-) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return a file's rows, and the numbers of its invalid lines.
-
-    Raises StateError for an unreadable file, ParseError for a file without a row.
-    """
-    return read_balancer_statistics(path)
-
-
 def become_balance_account() -> None:
     """Change from root to the balancer's account, which owns the folder of the plots."""
     drop_root_to_account(BALANCE_ACCOUNT)

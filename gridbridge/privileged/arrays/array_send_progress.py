@@ -19,4 +19,4 @@ class SendProgress:
         if not self.error:
             return f"0 {self.job or 0} "
         status = owner.exit_status_of_error(self.error)
-        return f"{status} {self.job or 0} {owner.error_on_one_line(self.error)}"
+        return f"{status} {self.job or 0} {owner.limited_error_line(self.error)}"

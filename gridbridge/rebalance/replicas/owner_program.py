@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.errors import GridbridgeError, describe_error, error_on_one_line
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import dataset_delegation, owner_dataset_wiring
@@ -43,7 +43,7 @@ def run_dataset_owner_program() -> int:
             raise GridbridgeError(f"{verb}: {len(arguments)} areas")
         outcome = act(served, name, *arguments)
     except (GridbridgeError, OSError) as error:
-        print(" ".join(describe_error(error).split()), file=sys.stderr)  # noqa: T201
+        print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
         return WRONG
     print(json.dumps(dataset_outcome_json(outcome)))  # noqa: T201
     return DONE if outcome.is_done else NOT_DONE

@@ -72,8 +72,8 @@ def _cluster(report: ClusterStatusReport) -> tuple[str, ...]:
     return (
         report.cluster,
         _yes(report.answers),
-        _number(report.waiting),
-        _number(report.free_slots),
+        output.number_or_dash(report.waiting),
+        output.number_or_dash(report.free_slots),
         report.why,
     )
 
@@ -93,17 +93,13 @@ def _transfer(report: TransferReport, now: datetime) -> tuple[str, ...]:
     return (
         *(report.job, shown.owner, shown.local_state or "-"),
         format_local_time(shown.local_since, now),
-        *(shown.remote, _number(shown.remote_id), shown.remote_state or "-"),
+        *(shown.remote, output.number_or_dash(shown.remote_id), shown.remote_state or "-"),
         *(format_local_time(shown.since, now), shown.remote_host or "-", report.waits_for),
     )
 
 
 def _yes(fact: bool) -> str:
     return "yes" if fact else "no"
-
-
-def _number(number: int | None) -> str:
-    return "-" if number is None else str(number)
 
 
 def _style(row: Sequence[str]) -> str:

@@ -156,7 +156,12 @@ def _row(
         *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
         *(format_local_time(record.started_at, now), format_local_time(record.ended_at, now)),
         *(_seconds(waited_s), _seconds(record.wallclock_s), _cpu(record.user_s, record.system_s)),
-        *(_size(record.max_rss_kb), _number(record.failed), _number(record.exit_status), by),
+        *(
+            _size(record.max_rss_kb),
+            output.number_or_dash(record.failed),
+            output.number_or_dash(record.exit_status),
+            by,
+        ),
     )
 
 
@@ -179,7 +184,3 @@ def _cpu(*amounts: float | None) -> str:
 
 def _size(amount_kb: float | None) -> str:
     return "-" if not amount_kb else f"{amount_kb / 1024:.1f} MB"
-
-
-def _number(number: int | None) -> str:
-    return "-" if number is None else str(number)

@@ -1,7 +1,5 @@
 """qstat_remote: the states of jobs sent to another cluster, under their local ids."""
 
-import os
-import pwd
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -15,6 +13,7 @@ from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import owner_remote_job_access
 from gridbridge.transfer.remote_tools import qstat_remote as service
 from gridbridge.transfer.remote_tools.qstat_remote import RemoteTaskDetail, TransferFilter
+from gridbridge.transfer.starter.local_task import own_login_name
 
 UNKNOWN = 1
 HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
@@ -80,7 +79,7 @@ def qstat_remote(
         _print_jobs(owner_remote_job_access.parse_job_list(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
-    owners = tuple(_me() if name == ME else name for name in named or (ME,))
+    owners = tuple(own_login_name() if name == ME else name for name in named or (ME,))
     choice = TransferFilter(users=owners, states=states, cluster=cluster)
     rows, notes = service.list_open_transfers(choice, now, folder)
     if is_json:
@@ -95,10 +94,6 @@ def qstat_remote(
 def main() -> None:
     """Run qstat_remote within the commands' error boundary."""
     error_boundary.run_program(qstat_remote, "qstat_remote")
-
-
-def _me() -> str:
-    return pwd.getpwuid(os.getuid()).pw_name
 
 
 def _print_jobs(

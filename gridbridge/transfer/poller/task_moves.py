@@ -114,7 +114,7 @@ class WaitingTaskMoveService:
             self._give_up(move, transfer, situation, "its queue's recall limit is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up(move, transfer, situation, "the move could not begin in time")
-        elif recall_policy.can_starter_recall_task_now(transfer, situation):
+        elif recall_policy.is_waiting_task_recallable(transfer, situation):
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 

@@ -84,7 +84,7 @@ def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
     assert (
-        recall_policy.can_starter_recall_task_now(transfer, situation(there, age_s=age_s))
+        recall_policy.is_waiting_task_recallable(transfer, situation(there, age_s=age_s))
         is expected
     )
 
